@@ -1,0 +1,157 @@
+"""The contract between the engine and the kernels: one `Ops` per device, six calls a layer.
+
+A forward pass is written once, as calls of these ops on static buffers, and recorded: `record(forward)`
+gives back a function that runs it again for whatever the batch's buffers hold by then. On processors a
+record is a table that all threads walk together; the reference runs the calls as they come. An op is as
+large as the largest fusion any backend makes: a backend may split one, never join two.
+
+Shapes: T tokens of a step, S sequences, R rows whose logits are wanted, H heads, D values a head, E the
+hidden width. Buffers are made for the largest step; `ForwardBatch.counts` says how much of them is valid
+now. Backends know nothing of sequences, chats or models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from .weights import Weight
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardBatch:
+    """The static input buffers of a step, all int64. Filled by the engine before each run; ops only read
+    them.
+    """
+
+    counts: Tensor  # [3]: T, S, R of this step
+    token_ids: Tensor  # [max T]
+    positions: Tensor  # [max T] place of each token in its sequence
+    cu_lens: Tensor  # [max S + 1] prefix sums of the sequences' new tokens
+    context_lens: Tensor  # [max S] tokens of each sequence that are in the cache once this step has run
+    slots: tuple[Tensor, ...]  # one per page kind, [max T]: block_id * block_size + offset of each token
+    block_tables: tuple[Tensor, ...]  # one per page kind, [max S, max blocks]
+    logit_rows: Tensor  # [max R] which tokens' logits are wanted
+
+
+@dataclass(frozen=True, slots=True)
+class KVLayer:
+    """Where one layer keeps its keys and values, and how it looks at them."""
+
+    pool: Tensor  # [blocks, layers, 2, kv heads, block_size * D]; a block is one contiguous run
+    layer: int  # index into the pool's second dimension
+    kind: int  # index into ForwardBatch.slots and block_tables
+    block_size: int  # a multiple of 16
+    num_heads: int
+    head_dim: int
+    window: int = 0  # a token sees itself and the window - 1 tokens before it; 0: all
+    soft_cap: float = 0.0  # scores become cap * tanh(score / cap); 0: as they are
+
+    @property
+    def num_kv_heads(self) -> int:
+        return self.pool.shape[3]
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """RMSNorm: x * gain / sqrt(mean(x^2) + eps)."""
+
+    gain: Tensor  # float32 [E]
+    eps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rope:
+    """Rotary embedding, halves form: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin) over the first 2 * R2
+    values of a head.
+    """
+
+    cos: Tensor  # float32 [max positions, R2]
+    sin: Tensor  # float32 [max positions, R2]
+
+
+# What a backend's `pack` returns: matrices with one input, stacked by rows, in the backend's own form.
+Packed = Any
+
+
+class Ops(Protocol):
+    """One device's kernels. Activations (from `activation`) are opaque: a backend may keep them quantized;
+    only its ops read them.
+    """
+
+    name: str
+    device: torch.device  # where buffers and the KV pool lie
+    kv_dtype: torch.dtype  # element type of the KV pool
+    block_size: int  # the best one here; all multiples of 16 up to 128 work
+
+    def pack(self, weights: Sequence[Weight], bias: Tensor | None = None, gated: bool = False) -> Packed:
+        """Stack matrices [N_i, K] of any formats by rows, with an optional float32 bias [sum N_i]. `gated`:
+        exactly two, gate and up.
+        """
+        ...
+
+    def activation(self, rows: int, width: int) -> Tensor:
+        """An opaque buffer for `rows` tokens of `width` values, in this backend's own element type."""
+        ...
+
+    def hidden(self, rows: int, width: int) -> Tensor:
+        """A plain zeroed float buffer [rows, width]: the residual stream, q/k/v, logits."""
+        ...
+
+    def record(self, forward: Callable[[], None]) -> Callable[[], None]:
+        """Take down the ops that `forward` calls; the result runs them on what the batch holds then. May be
+        called several times.
+        """
+        ...
+
+    def embed(self, batch: ForwardBatch, table: Packed, hidden: Tensor) -> None:
+        """hidden[t] = row token_ids[t] of the table [vocabulary, E]."""
+        ...
+
+    def norm_linear(
+        self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: Packed, out: Tensor
+    ) -> None:
+        """out[t] = weight @ norm(hidden[t]) + bias; out is plain float [max T, N]."""
+        ...
+
+    def rope_write(self, batch: ForwardBatch, qkv: Tensor, rope: Rope, kv: KVLayer, q: Tensor) -> None:
+        """qkv [max T, (H + 2 KV) * D]: turn queries into the activation q [max T, H * D], keys and values
+        into their slots.
+        """
+        ...
+
+    def attention(self, batch: ForwardBatch, q: Tensor, kv: KVLayer, out: Tensor) -> None:
+        """out[t] = softmax(q k / sqrt(D)) v over the cached tokens 0 to positions[t] of t's sequence; out:
+        activation [max T, H * D].
+        """
+        ...
+
+    def linear_add(self, batch: ForwardBatch, x: Tensor, weight: Packed, hidden: Tensor) -> None:
+        """hidden[t] += weight @ x[t] + bias; x is an activation."""
+        ...
+
+    def norm_gated_linear(
+        self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: Packed, out: Tensor
+    ) -> None:
+        """out[t] = silu(gate @ n) * (up @ n), n = norm(hidden[t]); weight from pack(gated=True), out an
+        activation [max T, N / 2].
+        """
+        ...
+
+    def logits(self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: Packed, out: Tensor) -> None:
+        """out[r] = weight @ norm(hidden[logit_rows[r]]) + bias for the R rows wanted; out is plain float
+        [max R, vocabulary].
+        """
+        ...
+
+    def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
+        """Copy whole blocks of a pool at once, outside any record: copy on write."""
+        ...
+
+    def close(self) -> None:
+        """Stop the backend's threads."""
+        ...

@@ -1,0 +1,159 @@
+"""Every op in plain torch: the oracle of the other backends (in float64), the backend where no other runs.
+
+Written to be read: weights are kept as true matrices, attention gathers a sequence's blocks and computes all
+scores at once; nothing depends on what else is in the step but the order in which torch adds. Each (block,
+layer, K or V, head) run of the pool is laid [block_size, D]. "Plain" values (residual stream, q/k/v, logits)
+are at least float32; activations, keys and values have `dtype`. Knows nothing of sequences or models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear, silu
+
+from .ops import ForwardBatch, KVLayer, Norm, Rope
+from .weights import Weight
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Stacked matrices, dequantized."""
+
+    matrix: Tensor  # [N, K]
+    bias: Tensor | None  # [N]
+    split: int = 0  # rows of the gate when gated; the rest is `up`
+
+
+class ReferenceOps:
+    """kernels.ops.Ops in plain torch, on any device, in any float type."""
+
+    name = "reference"
+    block_size = 16
+
+    def __init__(self, device: str = "cpu", dtype: torch.dtype = torch.float32) -> None:
+        self.device = torch.device(device)
+        self.dtype = dtype
+        self.kv_dtype = dtype
+        self.plain_dtype = torch.promote_types(dtype, torch.float32)
+
+    def pack(self, weights: Sequence[Weight], bias: Tensor | None = None, gated: bool = False) -> Packed:
+        """See Ops.pack: dequantized once, computed with as they are."""
+        assert not gated or len(weights) == 2, f"gated takes gate and up, not {len(weights)} matrices"
+        matrix = torch.cat([weight.dequantize(self.dtype) for weight in weights]).to(self.device)
+        bias = None if bias is None else bias.to(self.device, self.dtype)
+        return Packed(matrix, bias, weights[0].shape[0] if gated else 0)
+
+    def activation(self, rows: int, width: int) -> Tensor:
+        """Zeros [rows, width] in `dtype`."""
+        return torch.zeros(rows, width, dtype=self.dtype, device=self.device)
+
+    def hidden(self, rows: int, width: int) -> Tensor:
+        """Zeros [rows, width], float32 or wider."""
+        return torch.zeros(rows, width, dtype=self.plain_dtype, device=self.device)
+
+    def record(self, forward: Callable[[], None]) -> Callable[[], None]:
+        """Nothing to take down: the calls are the record."""
+        return forward
+
+    def embed(self, batch: ForwardBatch, table: Packed, hidden: Tensor) -> None:
+        """hidden[t] = row token_ids[t] of the table."""
+        tokens = int(batch.counts[0])
+        hidden[:tokens] = table.matrix[batch.token_ids[:tokens]].to(hidden.dtype)
+
+    def norm_linear(
+        self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: Packed, out: Tensor
+    ) -> None:
+        """out[t] = weight @ norm(hidden[t]) + bias."""
+        tokens = int(batch.counts[0])
+        out[:tokens] = self._linear(_normalize(hidden[:tokens], norm), weight)
+
+    def rope_write(self, batch: ForwardBatch, qkv: Tensor, rope: Rope, kv: KVLayer, q: Tensor) -> None:
+        """Turn queries into q, keys and values into their slots."""
+        tokens = int(batch.counts[0])
+        heads = qkv[:tokens].unflatten(-1, (-1, kv.head_dim))  # [T, H + 2 KV, D]
+        queries, keys, values = heads.split((kv.num_heads, kv.num_kv_heads, kv.num_kv_heads), 1)
+        positions = batch.positions[:tokens]
+        q[:tokens] = _rotate(queries, positions, rope).flatten(1).to(q.dtype)
+        slots = batch.slots[kv.kind][:tokens]
+        written = torch.stack([_rotate(keys, positions, rope), values], 1)  # [T, 2, KV, D]
+        _by_offset(kv)[slots // kv.block_size, :, :, slots % kv.block_size] = written.to(kv.pool.dtype)
+
+    def attention(self, batch: ForwardBatch, q: Tensor, kv: KVLayer, out: Tensor) -> None:
+        """out[t] = softmax(q k / sqrt(D)) v over what t may see, one sequence after the other."""
+        for s in range(int(batch.counts[1])):
+            start, end = int(batch.cu_lens[s]), int(batch.cu_lens[s + 1])
+            if start == end:
+                continue
+            positions, table = batch.positions[start:end], batch.block_tables[kv.kind][s]
+            keys, values, places = self._gather(kv, table, int(positions[0]), int(batch.context_lens[s]))
+            seen = places <= positions[:, None]  # [t, n]
+            if kv.window:
+                seen &= places > positions[:, None] - kv.window
+            queries = q[start:end].unflatten(-1, (kv.num_kv_heads, -1, kv.head_dim))  # [t, KV, H / KV, D]
+            scores = torch.einsum("tkgd,knd->kgtn", queries.to(keys.dtype), keys) * kv.head_dim**-0.5
+            if kv.soft_cap:
+                scores = kv.soft_cap * torch.tanh(scores / kv.soft_cap)
+            weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+            out[start:end] = torch.einsum("kgtn,knd->tkgd", weights, values).flatten(1).to(out.dtype)
+
+    def linear_add(self, batch: ForwardBatch, x: Tensor, weight: Packed, hidden: Tensor) -> None:
+        """hidden[t] += weight @ x[t] + bias."""
+        tokens = int(batch.counts[0])
+        hidden[:tokens] += self._linear(x[:tokens], weight)
+
+    def norm_gated_linear(
+        self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: Packed, out: Tensor
+    ) -> None:
+        """out[t] = silu(gate @ n) * (up @ n), n = norm(hidden[t])."""
+        tokens = int(batch.counts[0])
+        both = self._linear(_normalize(hidden[:tokens], norm), weight)
+        out[:tokens] = (silu(both[:, : weight.split]) * both[:, weight.split :]).to(out.dtype)
+
+    def logits(self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: Packed, out: Tensor) -> None:
+        """out[r] = weight @ norm(hidden[logit_rows[r]]) + bias."""
+        rows = int(batch.counts[2])
+        out[:rows] = self._linear(_normalize(hidden[batch.logit_rows[:rows]], norm), weight)
+
+    def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
+        """Copy whole blocks; all are read before any is written."""
+        pool[list(target)] = pool[list(source)]
+
+    def close(self) -> None:
+        """No threads of its own."""
+
+    def _gather(self, kv: KVLayer, table: Tensor, first: int, length: int) -> tuple[Tensor, Tensor, Tensor]:
+        """A sequence's keys and values [KV, n, D], and the n places they have in it.
+
+        Blocks that slid out of the first position's window are not read: they may belong to another by now.
+        """
+        skipped = max(0, first - kv.window + 1) // kv.block_size if kv.window else 0
+        blocks = _by_offset(kv)[table[skipped : -(-length // kv.block_size)]].to(self.plain_dtype)
+        places = torch.arange(skipped * kv.block_size, length, device=self.device)
+        keys, values = blocks.permute(1, 2, 0, 3, 4).flatten(2, 3)[:, :, : len(places)]
+        return keys, values, places
+
+    def _linear(self, x: Tensor, weight: Packed) -> Tensor:
+        """Multiplied in `dtype`, given back plain."""
+        return linear(x.to(self.dtype), weight.matrix, weight.bias).to(self.plain_dtype)
+
+
+def _normalize(x: Tensor, norm: Norm) -> Tensor:
+    """RMSNorm of the last dimension."""
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + norm.eps) * norm.gain.to(x)
+
+
+def _rotate(heads: Tensor, positions: Tensor, rope: Rope) -> Tensor:
+    """heads [T, H, D] turned over their first 2 * R2 values; the rest passes."""
+    cos, sin = (table[positions, None].to(heads) for table in (rope.cos, rope.sin))  # [T, 1, R2]
+    half = cos.shape[-1]
+    first, second, rest = heads.split((half, half, heads.shape[-1] - 2 * half), -1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin, rest], -1)
+
+
+def _by_offset(kv: KVLayer) -> Tensor:
+    """The layer's part of the pool as a view [blocks, 2, KV, block_size, D]."""
+    return kv.pool[:, kv.layer].unflatten(-1, (kv.block_size, kv.head_dim))
