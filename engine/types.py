@@ -1,0 +1,176 @@
+"""The nouns that cross the engine's border: what is asked, what streams back, how it ends, what can be
+measured.
+
+Frozen dataclasses only, standard library only. Times are in seconds, sizes in bytes, lengths in tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Protocol
+
+from .errors import BadRequest
+
+
+class FinishReason(StrEnum):
+    """Why a request ended. Every request ends with one of these."""
+
+    STOP = "stop"  # the model ended its answer, or a stop string came
+    LENGTH = "length"  # max_tokens, or the context is full
+    CANCELLED = "cancelled"  # someone asked for it
+    ERROR = "error"  # see Finish.error
+
+
+class Priority(IntEnum):
+    """Who goes first when not all can: smaller is sooner. Waiting raises a request's priority with time."""
+
+    FOREGROUND = 0  # the chat on screen
+    CHAT = 1
+    API = 2
+    BACKGROUND = 3
+
+
+# name -> (least, most) of what a request may ask for
+LIMITS = {
+    "temperature": (0.0, 5.0),
+    "top_p": (0.0, 1.0),
+    "min_p": (0.0, 1.0),
+    "top_k": (0, 1_000_000),
+    "repetition_penalty": (0.01, 10.0),
+    "frequency_penalty": (-2.0, 2.0),
+    "presence_penalty": (-2.0, 2.0),
+}
+MAX_STOPS, MAX_STOP_LENGTH = 16, 256
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How the next token is chosen. temperature 0 is greedy; top_k 0, top_p 1, min_p 0 and penalties 1, 0,
+    0 are off.
+    """
+
+    temperature: float = 0.7
+    top_p: float = 0.95
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    seed: int | None = None  # None: a new one for each request
+    max_tokens: int | None = None  # None: up to the end of the context
+    stop: tuple[str, ...] = ()
+    ignore_eos: bool = False  # for benchmarks
+
+    def __post_init__(self) -> None:
+        for name, (least, most) in LIMITS.items():
+            value = getattr(self, name)
+            if not math.isfinite(value) or not least <= value <= most:
+                raise BadRequest(f"{name} is {value}; it must lie between {least} and {most}.")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise BadRequest(f"max_tokens is {self.max_tokens}; it must be at least 1.")
+        if self.seed is not None and not -(2**63) <= self.seed < 2**64:
+            raise BadRequest(f"seed is {self.seed}; it must fit 64 bits.")
+        if len(self.stop) > MAX_STOPS or any(not 1 <= len(s) <= MAX_STOP_LENGTH for s in self.stop):
+            raise BadRequest(
+                f"There are {len(self.stop)} stop strings; at most {MAX_STOPS} are taken, "
+                f"each of 1 to {MAX_STOP_LENGTH} characters."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation. A reply carries the ids that were sampled, valid for the tokenizer named
+    beside them.
+    """
+
+    role: str  # "system", "user" or "assistant"
+    content: str
+    token_ids: tuple[int, ...] = ()
+    tokenizer: str = ""  # the fingerprint of the tokenizer that token_ids belong to
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A conversation to be continued. `owner` says whose prefixes may be shared; `date` is what the
+    template takes for today.
+    """
+
+    messages: tuple[Message, ...]
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    owner: str = "person"
+    priority: Priority = Priority.CHAT
+    date: str = ""  # ISO, 2026-11-30; "": today
+    id: str = ""  # "": one is made
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an answer cost."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0  # of the prompt, served from the prefix cache
+    completion_tokens: int = 0
+    queue_s: float = 0.0  # from submit to the first step that held it
+    first_token_s: float = 0.0  # from submit to the first token
+    tokens_per_s: float = 0.0  # of the answer, after its first token
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """More of an answer. `text` may be empty while a character or a possible stop string is incomplete."""
+
+    text: str
+    token_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The end of an answer, always the last thing in a stream."""
+
+    reason: FinishReason
+    usage: Usage
+    error: str = ""
+    tokenizer: str = ""  # fingerprint of the tokenizer of the deltas' token_ids
+
+
+class Stream(Protocol):
+    """An answer in the making: iterate for Deltas and one Finish; `cancel` may come from any thread."""
+
+    def __iter__(self) -> Iterator[Delta | Finish]: ...
+
+    def cancel(self) -> None:
+        """Ask for the end; a Finish(CANCELLED) follows within two steps."""
+        ...
+
+
+class Backend(Protocol):
+    """Whatever can answer: the engine in this process, later a server elsewhere."""
+
+    def submit(self, request: Request) -> Stream:
+        """Take a request. Raises EngineError at once for what can never be served; everything later ends in
+        a Finish.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStats:
+    """The engine's state between two steps, for pages, /health and metrics."""
+
+    running: int
+    waiting: int
+    total_blocks: int
+    used_blocks: int
+    cached_blocks: int
+    block_size: int
+    context_length: int
+    steps: int
+    generated_tokens: int
+    prompt_tokens: int
+    cached_tokens: int
+    last_step_s: float  # time since the last step that gave a token; inf before the first
+    healthy: bool  # a probe token was produced and no fault came since
+    fault: str = ""
