@@ -1,0 +1,69 @@
+"""`octavo chat`: one question, one answer, in this process.
+
+There is no server, no page, and nothing is stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine import Delta, EngineError, Finish, FinishReason, Message, Request, SamplingParams, Stream
+
+from .api_types import usage
+from .catalogue import read_catalogue
+from .errors import AppError
+from .keys import Keys
+from .model_store import ModelStore
+from .runtime import Loader, load_llm
+from .settings import Settings
+from .terminal import Meter, show_json
+
+
+def ask(
+    settings: Settings, prompt: str, sampling: SamplingParams, as_json: bool, load: Loader = load_llm
+) -> None:
+    """Answer `prompt` on stdout, as text while it comes or as one JSON object."""
+    if not prompt.strip():
+        raise AppError("The prompt is empty.")
+    meter = Meter()
+    file = ModelStore(settings.home, read_catalogue()).find(settings.model, meter)
+    model = load(file, settings, Keys(settings.home).derive("prefix hashes"), meter)
+    meter.clear()
+    system = (Message("system", settings.system_prompt),) if settings.system_prompt else ()
+    try:
+        stream = model.submit(Request((*system, Message("user", prompt)), sampling))
+        try:
+            text, finish = _collect(stream, echo=not as_json)
+        except BaseException:  # Ctrl-C, or nobody reads on
+            stream.cancel()
+            raise
+    finally:
+        model.close()
+    if as_json:
+        show_json({"model": file.name, "text": text, **_facts(finish)})
+
+
+def _collect(stream: Stream, echo: bool) -> tuple[str, Finish]:
+    texts: list[str] = []
+    for part in stream:
+        if isinstance(part, Delta):
+            texts.append(part.text)
+            if echo:
+                print(part.text, end="", flush=True)
+            continue
+        if echo:
+            print(flush=True)
+        if part.reason is FinishReason.ERROR:
+            raise EngineError(part.error)
+        return "".join(texts), part
+    raise EngineError("The answer ended without saying why.")
+
+
+def _facts(finish: Finish) -> dict[str, Any]:
+    cost = finish.usage
+    return {
+        "finish_reason": str(finish.reason),
+        "usage": usage(cost),
+        "first_token_s": round(cost.first_token_s, 4),
+        "tokens_per_s": round(cost.tokens_per_s, 2),
+    }

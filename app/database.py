@@ -1,0 +1,157 @@
+"""One SQLite file, one connection, one thread: every read, write and checkpoint of the file happens there.
+
+A second connection that writes or checkpoints can corrupt a WAL database before SQLite 3.51.3. Commits are
+synced, so what a call returned from is on the disk; what a full disk refuses raises StoreError and changes
+nothing, and works again once there is space. Deleted content is overwritten. A damaged file is kept aside,
+never emptied.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import struct
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from sqlite_utils import Database, Migrations
+
+from .errors import StoreError
+from .model_store import in_words
+
+T = TypeVar("T")
+PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "fullfsync=ON",  # macOS: past the disk's own cache
+    "secure_delete=ON",
+    "foreign_keys=ON",
+    "temp_store=MEMORY",
+    "busy_timeout=2000",
+)
+FULL_BELOW = 2**20  # a quota or limit is reported as a write that failed; so is a disk with less than this
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError, struct.error)
+# after these the connection is opened anew: what it remembers may not be what the disk has
+SUSPECT = (sqlite3.SQLITE_IOERR, *DAMAGED)
+
+
+class DatabaseFile:
+    """Any thread may call; calls run one after another. `notice` says what was found at the start."""
+
+    def __init__(self, path: Path, migrations: Migrations, version: int) -> None:
+        self.path, self.migrations, self.version, self.notice = path, migrations, version, ""
+        self._db: Database | None = None
+        self._thread = ThreadPoolExecutor(1, "octavo-database")
+        try:
+            self._call(self._start)
+        except BaseException:
+            self.close()
+            raise
+
+    def transact(self, work: Callable[[Database], T]) -> T:
+        """Run `work` as one transaction; when this returns it is on the disk."""
+
+        def run() -> T:
+            self._db = self._db or self._connect()
+            with self._db.atomic():
+                return work(self._db)
+
+        return self._call(run)
+
+    def purge(self) -> None:
+        """Leave no copy of deleted content in the write-ahead log."""
+
+        def run() -> None:
+            self._db = self._db or self._connect()
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+        self._call(run)
+
+    def close(self) -> None:
+        """Finish what was asked for and let go of the file."""
+        self._call(self._disconnect)
+        self._thread.shutdown()
+
+    def _call(self, work: Callable[[], T]) -> T:
+        try:
+            called = self._thread.submit(self._guarded, work)
+        except RuntimeError as error:
+            raise StoreError("The chats are closed: Octavo is ending.") from error
+        return called.result()
+
+    # ---- in the thread
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except UNREADABLE as error:
+            if _code(error) in SUSPECT:
+                self._disconnect()
+            raise StoreError(self._explain(error)) from error
+
+    def _start(self) -> None:
+        killed = self.path.with_name(self.path.name + "-wal").exists()  # a clean end removes it
+        try:
+            self._db = self._connect()
+            sound = not killed or self._db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+        except sqlite3.Error as error:
+            if _code(error) not in DAMAGED:
+                raise
+            sound = False
+        if not sound:
+            self._keep_aside()
+        self._db = self._db or self._connect()
+        written_by = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if written_by > self.version:
+            raise StoreError(
+                f"{self.path} was written by a newer Octavo (its form is {written_by}, this one knows "
+                f"{self.version}). Update Octavo, or set OCTAVO_HOME to another folder."
+            )
+        self.migrations.apply(self._db)
+        self._db.execute(f"PRAGMA user_version={self.version}")
+
+    def _connect(self) -> Database:
+        connection = sqlite3.connect(self.path)
+        try:
+            self.path.chmod(0o600)
+            connection.row_factory = sqlite3.Row
+            for pragma in PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}").fetchall()
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return Database(connection, execute_plugins=False)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _disconnect(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def _keep_aside(self) -> None:
+        self._disconnect()
+        kept = self.path.with_name(f"{self.path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}")
+        for suffix in ("", "-wal", "-shm"):
+            file = self.path.with_name(self.path.name + suffix)
+            if file.exists():
+                file.rename(kept.with_name(kept.name + suffix))
+        self.notice = f"{self.path} is damaged. It was kept as {kept.name}, and an empty one was begun."
+
+    def _explain(self, error: Exception) -> str:
+        code = _code(error)
+        if code not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            return f"{self.path} can't be used: {error}."
+        free = shutil.disk_usage(self.path.parent).free
+        if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and free < FULL_BELOW):
+            return f"This could not be saved: the disk is full ({in_words(free)} free). Make some room."
+        return f"This could not be saved: {error} ({in_words(free)} free). Try again."
+
+
+def _code(error: Exception) -> int:
+    """SQLite's primary result code, 0 for other errors."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

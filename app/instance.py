@@ -1,0 +1,102 @@
+"""One running Octavo for each home folder: a lock that ends with its process, and a note of its port.
+
+    instance.lock   held by the first process; the system lets go of it however that process ends
+    instance.json   {"pid": ..., "port": ...}, written once the page can be used
+A second start finds the lock taken, reads the port and opens the first one's page with a link of its own
+making (keys.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from .errors import AlreadyRunning, AppError
+from .settings import Home
+
+START_S = 30.0  # how long a first start may take before a second one gives up on it
+
+
+class FileLock:
+    """A file that at most one process holds. Raises BlockingIOError if another one does."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            _lock(self._file)
+        except OSError:
+            os.close(self._file)
+            raise BlockingIOError(path) from None
+
+    def close(self) -> None:
+        """Let go; closing twice is harmless."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _lock(file: int) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class Instance:
+    """This process as the one that works with a home folder. Raises AlreadyRunning if another one does."""
+
+    def __init__(self, home: Home) -> None:
+        self._note = home / "instance.json"
+        try:
+            self._lock = FileLock(home / "instance.lock")
+        except BlockingIOError:
+            port = _read_port(self._note)
+            where = f" at http://127.0.0.1:{port}" if port else ""
+            raise AlreadyRunning(
+                f"Octavo is already running{where} with the folder {home.path}.", port
+            ) from None
+        except OSError as error:
+            raise AppError(f"{home / 'instance.lock'} can't be used: {error.strerror}.") from error
+        self._note.unlink(missing_ok=True)  # of a process that was killed
+
+    def announce(self, port: int) -> None:
+        """The page can be used: from now on a second start opens it."""
+        draft = self._note.with_suffix(".new")
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump({"pid": os.getpid(), "port": port}, file)
+        os.replace(draft, self._note)
+
+    def close(self) -> None:
+        """Let another process have the home folder."""
+        with contextlib.suppress(OSError):
+            self._note.unlink(missing_ok=True)
+        self._lock.close()
+
+
+def running_port(home: Home, timeout: float = START_S) -> int:
+    """The port of the instance that holds `home`, once its page can be used; AppError if it never can."""
+    end = time.monotonic() + timeout
+    while (port := _read_port(home / "instance.json")) is None:
+        if time.monotonic() > end:
+            raise AppError(
+                f"Another Octavo holds the folder {home.path} but has not shown its page in {timeout:.0f} s. "
+                "End it, or set OCTAVO_HOME to another folder."
+            )
+        time.sleep(0.1)
+    return port
+
+
+def _read_port(note: Path) -> int | None:
+    try:
+        port = json.loads(note.read_text("utf-8"))["port"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return port if isinstance(port, int) else None

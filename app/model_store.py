@@ -1,0 +1,140 @@
+"""Where models lie, and whether a file is the one it should be.
+
+    models/<id>/<file>            the file of a catalogue entry
+    models/<id>/<file>.verified   what its SHA-256 was, good while the file's size and time stay the same
+A path to any GGUF file is taken as it is. Fetching is pull.py's; what is inside a file is the engine's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from .catalogue import Catalogue, Model
+from .errors import AppError, DamagedModel, ModelMissing
+from .settings import Home
+
+Progress = Callable[[str, float], None]  # what is being done, and how far it is, from 0 to 1
+CHUNK = 2**20
+State = Literal["missing", "unverified", "ready", "damaged"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A model that can be loaded."""
+
+    name: str
+    path: Path
+
+
+def in_words(size: float) -> str:
+    """A number of bytes for people: 98.4 MB."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.2f} GB"
+
+
+class ModelStore:
+    """The models folder of one home."""
+
+    def __init__(self, home: Home, catalogue: Catalogue) -> None:
+        self.folder, self.catalogue = home / "models", catalogue
+
+    def place(self, model: Model) -> Path:
+        """Where a model's file belongs."""
+        return self.folder / model.id / model.variants[0].file
+
+    def name(self, chosen: str) -> str:
+        """What a model is called: its id, or its file's name without the ending."""
+        path = _as_path(chosen)
+        return chosen if path is None else path.stem
+
+    def find(self, chosen: str, progress: Progress = lambda stage, part: None) -> ModelFile:
+        """The file of an id, verified, or of a path. Raises AppError, mostly ModelMissing or DamagedModel."""
+        if (path := _as_path(chosen)) is not None:
+            if not path.is_file():
+                raise ModelMissing(f"There is no file {path}.")
+            return ModelFile(self.name(chosen), path)
+        model = self.catalogue[chosen]
+        path, variant = self.place(model), model.variants[0]
+        if not path.is_file():
+            raise ModelMissing(
+                f"The model {model.id} is not on this machine. "
+                f"`octavo models pull {model.id}` fetches it ({in_words(variant.bytes)})."
+            )
+        if path.stat().st_size != variant.bytes:
+            found, wanted = path.stat().st_size, variant.bytes
+            raise DamagedModel(f"{path} has {found} bytes instead of {wanted}. {_remedy(model)}")
+        digest = self._remembered(path) or remember(path, sha256(path, progress))
+        if digest != variant.sha256:
+            raise DamagedModel(
+                f"{path} is not the file of {model.id}: its SHA-256 is {digest} instead of {variant.sha256}. "
+                + _remedy(model)
+            )
+        return ModelFile(model.id, path)
+
+    def state(self, model: Model) -> State:
+        """What is known of a model's file without reading it."""
+        path, variant = self.place(model), model.variants[0]
+        if not path.is_file():
+            return "missing"
+        digest = self._remembered(path)
+        if path.stat().st_size != variant.bytes or digest not in (None, variant.sha256):
+            return "damaged"
+        return "ready" if digest else "unverified"
+
+    def _remembered(self, path: Path) -> str | None:
+        try:
+            note, facts = json.loads(_note(path).read_text("utf-8")), path.stat()
+            if (note["bytes"], note["mtime_ns"]) == (facts.st_size, facts.st_mtime_ns):
+                return str(note["sha256"])
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        return None
+
+
+def _as_path(chosen: str) -> Path | None:
+    """The path that was chosen; None if it is an id of the catalogue."""
+    is_path = chosen.endswith(".gguf") or "/" in chosen or os.sep in chosen
+    return Path(chosen).expanduser() if is_path else None
+
+
+def _remedy(model: Model) -> str:
+    return f"Delete it and run `octavo models pull {model.id}`."
+
+
+def _note(path: Path) -> Path:
+    return path.with_name(path.name + ".verified")
+
+
+def remember(path: Path, digest: str) -> str:
+    """Note the hash of a file as it is now. Not being able to is no error: it is computed again."""
+    facts = path.stat()
+    note = {"bytes": facts.st_size, "mtime_ns": facts.st_mtime_ns, "sha256": digest}
+    try:
+        _note(path).write_text(json.dumps(note), "utf-8")
+    except OSError:
+        _note(path).unlink(missing_ok=True)
+    return digest
+
+
+def sha256(path: Path, progress: Progress = lambda stage, part: None) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    digest, done = hashlib.sha256(), 0
+    try:
+        size = path.stat().st_size
+        with open(path, "rb", buffering=0) as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+                done += len(chunk)
+                progress("checking", done / size)
+    except OSError as error:
+        raise AppError(f"{path} can't be read: {error.strerror}.") from error
+    return digest.hexdigest()

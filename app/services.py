@@ -1,0 +1,72 @@
+"""Everything the program is made of, put together in one place.
+
+None of it is global: what needs another part was given it here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .browser import forget_page
+from .catalogue import Catalogue, read_catalogue
+from .chat import ChatService
+from .guard import Guard
+from .instance import Instance
+from .keys import Keys
+from .model_store import ModelStore
+from .runtime import Loader, Runtime, load_llm
+from .settings import Settings
+from .store import ChatStore
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServices:
+    """What can answer, without chats: enough for the API alone. Several may share a home folder."""
+
+    settings: Settings
+    keys: Keys
+    catalogue: Catalogue
+    models: ModelStore
+    runtime: Runtime
+    guard: Guard
+
+    def close(self) -> None:
+        """Cancel what runs and let go of the model."""
+        self.runtime.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Services(ApiServices):
+    """All of it. Only one process may have this for a home folder."""
+
+    instance: Instance
+    chats: ChatService
+
+    def close(self) -> None:
+        """End the answers, keeping what there is, then let go of everything."""
+        self.chats.close()
+        self.runtime.close()
+        self.instance.close()
+
+
+def build_api(settings: Settings, load: Loader = load_llm) -> ApiServices:
+    """The API's services; the model is not loaded before `runtime.start()`."""
+    home, catalogue, keys = settings.home, read_catalogue(), Keys(settings.home)
+    models = ModelStore(home, catalogue)
+    runtime = Runtime(settings, models, keys.derive("prefix hashes"), load)
+    guard = Guard(keys, settings.port, on_enter=lambda: forget_page(home))
+    return ApiServices(settings, keys, catalogue, models, runtime, guard)
+
+
+def build(settings: Settings, load: Loader = load_llm) -> Services:
+    """All services. Raises AlreadyRunning if another process has the home folder."""
+    instance = Instance(settings.home)
+    try:
+        api = build_api(settings, load)
+        chats = ChatService(ChatStore(settings.home / "chats.db"), api.runtime, settings)
+    except BaseException:
+        instance.close()
+        raise
+    return Services(
+        settings, api.keys, api.catalogue, api.models, api.runtime, api.guard, instance=instance, chats=chats
+    )

@@ -1,0 +1,179 @@
+"""Where everything lies and what the person decided: the home folder, settings.toml, the environment.
+
+The only file that reads environment variables. `prepare_process` must run before gradio, numba or
+huggingface_hub are imported: it turns telemetry off, moves their caches into the home folder and makes new
+files private. Settings never change while the program runs; settings.toml is read, never written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import stat
+import sys
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from engine import BadRequest, EngineConfig, SamplingParams
+
+from .errors import BadSettings
+
+FOLDERS = ("models", "cache", "gradio", "logs")
+QUIET = {  # no library may call home
+    "DO_NOT_TRACK": "1",
+    "GRADIO_ANALYTICS_ENABLED": "False",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
+}
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def program_version() -> str:
+    """The installed version; a checkout that was never installed has none."""
+    try:
+        return version("octavo")
+    except PackageNotFoundError:
+        return "checkout"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The one folder that holds all data."""
+
+    path: Path
+
+    @classmethod
+    def find(cls, environ: Mapping[str, str] = os.environ) -> Home:
+        """$OCTAVO_HOME, or the platform's folder for a user's data. Empty variables count as unset."""
+        if chosen := environ.get("OCTAVO_HOME"):
+            return cls(Path(chosen).expanduser().absolute())
+        if sys.platform == "win32":
+            local = environ.get("LOCALAPPDATA")
+            return cls((Path(local) if local else Path.home() / "AppData" / "Local") / "Octavo")
+        if sys.platform == "darwin":
+            return cls(Path.home() / "Library" / "Application Support" / "Octavo")
+        data = environ.get("XDG_DATA_HOME", "")
+        return cls((Path(data) if os.path.isabs(data) else Path.home() / ".local" / "share") / "octavo")
+
+    def __truediv__(self, name: str) -> Path:
+        """A file or folder in it."""
+        return self.path / name
+
+    @property
+    def compiled(self) -> Path:
+        """Numba's cache: another version of the program has another one."""
+        return self.path / "cache" / "numba" / program_version()
+
+    def prepare(self) -> None:
+        """Make the folders, for this user only."""
+        try:
+            for folder in (self.path, *(self / name for name in FOLDERS)):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                # what is something else as well (a person's home, /tmp, a link to a disk) stays as it is
+                other = folder == Path.home() or folder.is_symlink() or folder.stat().st_mode & stat.S_ISVTX
+                if not other:
+                    with suppress(PermissionError):  # someone else's folder that we may write to
+                        folder.chmod(0o700)
+        except OSError as error:
+            raise BadSettings(f"The folder {self.path} can't be used: {error.strerror}.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the person decided. `model` is an id of the catalogue or the path of a GGUF file."""
+
+    home: Home
+    model: str = "smollm2-135m"
+    port: int = 8642
+    system_prompt: str = ""  # "": the model's own
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    engine: EngineConfig = field(default_factory=EngineConfig)
+
+
+# how a field's annotation is spelled -> (types taken, in words)
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "text in quotes"),
+    "int": ((int,), "a whole number"),
+    "int | None": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "bool": ((bool,), "true or false"),
+    "tuple[str, ...]": ((list,), "a list of texts in quotes"),
+}
+# what a key may be, as far as the engine does not check it when a model is loaded
+_RANGES: dict[str, tuple[float, float]] = {
+    "port": (1, 65535),
+    "num_chats": (1, 1024),
+    "context_length": (1, 2**24),
+}
+# engine options that people meet: they stand at the top of the file
+_PROMOTED = ("context_length", "num_chats")
+
+
+def load_settings(home: Home, **overrides: Any) -> Settings:
+    """settings.toml with `overrides` (None: not given) on top. Raises BadSettings naming key and value."""
+    path = home / "settings.toml"
+    try:
+        values = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadSettings(f"{path} can't be read: {error}") from error
+    values |= {key: value for key, value in overrides.items() if value is not None}
+    try:
+        promoted = {key: values.pop(key) for key in _PROMOTED if key in values}
+        _check(EngineConfig, promoted)
+        sampling = SamplingParams(**_table(SamplingParams, values, "sampling"))
+        engine = EngineConfig(**promoted, **_table(EngineConfig, values, "engine", omit=_PROMOTED))
+        _check(Settings, values, omit=("home",))
+    except (BadRequest, BadSettings) as error:
+        raise BadSettings(f"{path}: {error}") from error
+    return Settings(home=home, **{**values, "sampling": sampling, "engine": engine})
+
+
+def _table(kind: type, values: dict[str, Any], name: str, omit: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Take the table `name` out of `values` and check it against the fields of the dataclass `kind`."""
+    table = values.pop(name, {})
+    if not isinstance(table, dict):
+        raise BadSettings(f"{name} is {table!r}; it must be a table, [{name}].")
+    _check(kind, table, f"{name}.", omit)
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+
+
+def _check(kind: type, values: dict[str, Any], prefix: str = "", omit: tuple[str, ...] = ()) -> None:
+    annotations = {f.name: str(f.type) for f in dataclasses.fields(kind) if f.name not in omit}
+    for key, value in values.items():
+        name = prefix + key
+        if annotations.get(key) not in _KINDS:
+            known = ", ".join(prefix + each for each, spelled in annotations.items() if spelled in _KINDS)
+            raise BadSettings(f"{name} = {value!r} is not a setting. There are {known}.")
+        types, words = _KINDS[annotations[key]]
+        texts = value if isinstance(value, list) else ()
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise BadSettings(f"{name} is {value!r}; it must be {words}.")
+        if not all(isinstance(text, str) for text in texts):
+            raise BadSettings(f"{name} is {value!r}; it must be {words}.")
+        least, most = _RANGES.get(name, (-float("inf"), float("inf")))
+        if isinstance(value, int | float) and not least <= value <= most:
+            raise BadSettings(f"{name} is {value!r}; it must lie between {least} and {most}.")
+
+
+def prepare_process(home: Home, environ: dict[str, str] | os._Environ[str] = os.environ) -> None:
+    """Set up this process, before anything heavy is imported."""
+    home.prepare()
+    os.umask(0o077)
+    for name in [name for name in environ if name.startswith("GRADIO_")]:
+        del environ[name]  # some would open the page to others
+    environ.update(QUIET)
+    environ["NUMBA_CACHE_DIR"] = str(home.compiled)
+    environ["GRADIO_TEMP_DIR"] = str(home / "gradio")
+    for name in ("NO_PROXY", "no_proxy"):  # the page's server asks itself whether it is up
+        hosts = [host for host in environ.get(name, "").split(",") if host]
+        environ[name] = ",".join([*hosts, *(host for host in LOOPBACK if host not in hosts)])
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """This process's environment with changes, for a child process."""
+    return {**os.environ, **changes}

@@ -1,0 +1,180 @@
+"""The commands as a person types them: real processes and model, exit codes, one sentence for each error."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from app.settings import FOLDERS
+from tests.source_tree import ROOT
+
+TIMEOUT_S = 120  # the first to come compiles the kernels
+
+
+def octavo(*words: str, home: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run one command to its end."""
+    env = {**os.environ, "OCTAVO_HOME": str(home)} if home else None
+    command = [sys.executable, "-m", "app", *words]
+    return subprocess.run(
+        command, cwd=ROOT, env=env, input=stdin, capture_output=True, text=True, timeout=TIMEOUT_S
+    )
+
+
+def sentence(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line on stderr of a command that failed."""
+    assert (done.returncode, done.stdout) == (1, ""), done
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("octavo: ")
+    return line
+
+
+def test_chat_answers(starter_model: Path) -> None:
+    done = octavo("chat", "What is the opposite of hot?", "--temperature", "0", "--max-tokens", "40")
+    assert done.returncode == 0 and "cold" in done.stdout.lower(), done
+    assert done.stderr == ""
+
+
+def test_chat_as_json(starter_model: Path) -> None:
+    words = ("chat", "-", "--json", "--temperature", "0", "--seed", "1", "--max-tokens", "40")
+    done = octavo(*words, "--model", str(starter_model), stdin="What is 2+2?")
+    assert done.returncode == 0, done
+    answer = json.loads(done.stdout)
+    assert "4" in answer["text"] and answer["finish_reason"] in ("stop", "length")
+    cost = answer["usage"]
+    assert 0 < cost["completion_tokens"] <= 40 and cost["prompt_tokens"] > 5
+    assert cost["prompt_tokens_details"]["cached_tokens"] >= 0
+    assert answer["first_token_s"] > 0 and answer["tokens_per_s"] > 0
+
+
+def test_chat_s_bad_input(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.gguf"
+    foreign.write_bytes(b"GIF89a" * 100)
+    assert "The prompt is empty" in sentence(octavo("chat", "  ", home=tmp_path))
+    missing = sentence(octavo("chat", "hello", home=tmp_path))
+    assert "octavo models pull smollm2-135m" in missing
+    assert "There is no model 'gpt-5'" in sentence(octavo("chat", "hello", "--model", "gpt-5", home=tmp_path))
+    hot = sentence(octavo("chat", "hello", "--temperature", "9", home=tmp_path))
+    assert "temperature is 9.0; it must lie between 0.0 and 5.0" in hot
+    assert "foreign.gguf is not a GGUF file" in sentence(
+        octavo("chat", "hello", "--model", str(foreign), home=tmp_path)
+    )
+    (tmp_path / "settings.toml").write_text("port = 'x'")
+    assert "port is 'x'" in sentence(octavo("chat", "hello", home=tmp_path))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("nonsense",),
+        ("chat",),
+        ("chat", "x", "--max-tokens", "many"),
+        ("serve", "--port", "70000"),
+        ("models", "pull"),
+    ],
+)
+def test_wrong_usage(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = octavo(*words, home=tmp_path)
+    assert done.returncode == 2 and "usage: octavo" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_models(tmp_path: Path) -> None:
+    listed = json.loads(octavo("models", "--json", home=tmp_path).stdout)["models"]
+    assert [(model["id"], model["state"]) for model in listed] == [
+        ("smollm2-135m", "missing"),
+        ("qwen2.5-coder-1.5b", "missing"),
+    ]
+    assert Path(listed[0]["path"]) == tmp_path / "models/smollm2-135m/SmolLM2-135M-Instruct.Q4_1.gguf"
+    table = octavo("models", home=tmp_path).stdout
+    assert re.search(r"smollm2-135m +98\.4 MB +GGUF Q4_1 +Apache-2\.0 +missing", table)
+    assert "There is no model 'x'" in sentence(octavo("models", "pull", "x", home=tmp_path))
+
+
+def test_the_key(tmp_path: Path) -> None:
+    first, again = (octavo("key", home=tmp_path).stdout for _ in range(2))
+    assert first == again and re.fullmatch(r"octavo-[0-9a-f]{48}\n", first)
+    folders = {path.name for path in tmp_path.iterdir() if path.is_dir()}
+    assert folders == set(FOLDERS)
+    if os.name != "nt":
+        assert {path.stat().st_mode & 0o77 for path in tmp_path.iterdir()} == {0}
+
+
+def test_the_doctor(starter_model: Path, tmp_path: Path) -> None:
+    done = octavo("doctor", "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 0 and found["problem"] == ""
+    assert found["home"] == os.environ["OCTAVO_HOME"] and found["models"]["smollm2-135m"] == "ready"
+    assert found["device"]["memory_available"] > 0 and found["device"]["reason"]
+    assert len(found["memory_plan"]["reasons"]) >= 3
+    assert found["versions"]["sqlite"].count(".") == 2 and found["versions"]["torch"]
+    ill = octavo("doctor", home=tmp_path)
+    assert ill.returncode == 1 and "problem: The model smollm2-135m is not on this machine" in ill.stdout
+    assert "secret" not in done.stdout and "octavo-" not in done.stdout
+
+
+def serve(*words: str) -> tuple[subprocess.Popen[str], str]:
+    """Start a server; its process and the line that says it is ready."""
+    command = [sys.executable, "-m", "app", "serve", *words]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout
+    return process, process.stdout.readline()
+
+
+def end(process: subprocess.Popen[str], number: int) -> tuple[int, str, str]:
+    process.send_signal(number)
+    said, complaints = process.communicate(timeout=20)
+    return process.returncode, said, complaints
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to end a process politely")
+def test_serve(starter_model: Path) -> None:
+    process, line = serve("--port", "0")
+    found = re.fullmatch(r"(http://127\.0\.0\.1:(\d+)/v1) is ready\. key: (octavo-\w+)\n", line)
+    assert found, (line, process.communicate())
+    address, port, key = found.groups()
+    try:
+        body: dict[str, Any] = {"model": "smollm2-135m", "temperature": 0, "max_tokens": 12}
+        body["messages"] = [{"role": "user", "content": "What is the opposite of hot?"}]
+        with httpx.Client(headers={"authorization": f"Bearer {key}"}, timeout=30) as client:
+            assert client.get(f"http://127.0.0.1:{port}/health").status_code == 200
+            first, second = (client.post(f"{address}/chat/completions", json=body).json() for _ in range(2))
+            assert "cold" in first["choices"][0]["message"]["content"]
+            assert second["choices"][0]["message"] == first["choices"][0]["message"]
+            assert second["usage"]["prompt_tokens_details"]["cached_tokens"] >= 16
+            too_long = client.post(f"{address}/chat/completions", json={**body, "max_tokens": 100_000})
+            assert too_long.status_code == 400 and "100" in too_long.json()["error"]["message"]
+        taken = octavo("serve", "--port", port)
+        assert f"Port {port} of 127.0.0.1 can't be used: another program uses it" in sentence(taken)
+        listening = [c.laddr for c in psutil.Process(process.pid).net_connections() if c.status == "LISTEN"]
+        assert listening == [("127.0.0.1", int(port))]
+        words = Path(f"/proc/{process.pid}/cmdline")
+        assert not words.exists() or key.encode() not in words.read_bytes()
+    finally:
+        ended = end(process, signal.SIGTERM)
+    assert ended == (0, "", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to end a process politely")
+def test_ctrl_c(starter_model: Path, tmp_path: Path) -> None:
+    process, line = serve("--port", "0")
+    assert "ready" in line
+    assert end(process, signal.SIGINT) == (0, "", "")
+    command = [sys.executable, "-m", "app", "chat", "Count from 1 to 1000.", "--temperature", "0"]
+    chat = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert chat.stdout and chat.stdout.read(1)
+    code, _, complaints = end(chat, signal.SIGINT)
+    assert (code, complaints) == (130, "\n")
+
+
+def test_serve_without_a_model(tmp_path: Path) -> None:
+    assert "octavo models pull" in sentence(octavo("serve", "--port", "0", home=tmp_path))

@@ -1,0 +1,235 @@
+"""The file under the chats: damaged, foreign, from the future, on a full disk, killed while it is written."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.errors import StoreError
+from app.records import Reply
+from app.store import ChatStore
+from tests.source_tree import ROOT
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has no kill -9 and no limit on file sizes")
+
+
+def fill(path: Path, turns: int) -> str:
+    store = ChatStore(path)
+    chat = store.fresh("model", "", "2026-01-01").id
+    leaf = None
+    for number in range(turns):
+        leaf = store.begin_turn(chat, leaf, f"question {number} " * 20, title="t", model="model")
+        store.save_reply(leaf, Reply("answer " * 50, tuple(range(50)), "tok", "stop"))
+    store.close()
+    return chat
+
+
+def test_only_this_user_can_read_it(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    store.fresh("model", "", "")
+    if os.name != "nt":
+        modes = {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+        assert modes == {0o600}
+    store.close()
+
+
+def test_it_is_written_as_promised(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    asked = ("journal_mode", "synchronous", "secure_delete", "foreign_keys")
+    values = store._file.transact(lambda db: [db.execute(f"PRAGMA {name}").fetchone()[0] for name in asked])
+    assert values == ["wal", 2, 1, 1]
+    store.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database, but long enough to look at" * 100])
+def test_a_foreign_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "chats.db"
+    path.write_bytes(content)
+    store = ChatStore(path)
+    assert store.chats() == []
+    kept = list(tmp_path.glob("chats.db.damaged-*"))
+    assert [file.read_bytes() for file in kept] == ([content] if content else [])
+    assert bool(store.notice) == bool(content)
+    store.close()
+
+
+def test_a_damaged_file_is_kept_aside_and_said(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    fill(path, 40)
+    content = bytearray(path.read_bytes())
+    content[100:4096] = random.Random(1).randbytes(3996)  # the schema's page
+    path.write_bytes(content)
+    store = ChatStore(path)
+    (kept,) = tmp_path.glob("chats.db.damaged-*")
+    assert kept.read_bytes() == bytes(content)
+    assert str(path) in store.notice and kept.name in store.notice
+    chat = store.fresh("model", "", "")
+    assert [each.id for each in store.chats()] == [chat.id]
+    store.close()
+
+
+def test_random_damage_never_empties_in_silence(tmp_path: Path) -> None:
+    fill(tmp_path / "good.db", 40)
+    good = (tmp_path / "good.db").read_bytes()
+    for seed in range(40):
+        rng, folder = random.Random(seed), tmp_path / str(seed)
+        folder.mkdir()
+        content = bytearray(good)
+        for _ in range(rng.choice((1, 8, 64))):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        (folder / "chats.db").write_bytes(content)
+        try:
+            store = ChatStore(folder / "chats.db")
+        except StoreError:
+            continue  # it says so and touches nothing
+        try:
+            shown = [store.branch(chat.id) for chat in store.chats()]
+        except StoreError:
+            shown = [()]
+        assert shown or store.notice, seed
+        store.close()
+
+
+def test_a_file_of_a_newer_program_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    fill(path, 1)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version=99")
+    connection.close()
+    with pytest.raises(StoreError, match=r"newer Octavo .its form is 99, this one knows 1"):
+        ChatStore(path)
+    assert not list(tmp_path.glob("*.damaged-*"))
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"chats\.db can't be used: unable to open"):
+        ChatStore(tmp_path / "missing" / "chats.db")
+
+
+# what follows runs the store in processes of its own: they print what they were promised, and end badly
+WRITER = """
+import sys
+from pathlib import Path
+from app.records import Reply
+from app.store import ChatStore
+store = ChatStore(Path(sys.argv[1]))
+chats = [chat.id for chat in store.chats()] or [store.fresh("m", "", "").id]
+leaf, number = store.chat(chats[0]).leaf, int(sys.argv[2])
+while True:
+    leaf = store.begin_turn(chats[0], leaf, f"q{number} " * 40, title="t", model="m")
+    print("q", number, flush=True)
+    store.save_reply(leaf, Reply("half"))
+    store.save_reply(leaf, Reply(f"a{number} " * 40, tuple(range(200)), "tok", "stop"))
+    print("a", number, flush=True)
+    number += 1
+"""
+
+
+def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def promised(lines: list[str]) -> tuple[set[str], set[str]]:
+    """The numbers of the questions and answers that were said to be kept."""
+    whole = [line.split() for line in lines if line.endswith("\n")]
+    return {n for kind, n in whole if kind == "q"}, {n for kind, n in whole if kind == "a"}
+
+
+@POSIX
+def test_kill_9_loses_nothing_that_was_promised(tmp_path: Path) -> None:
+    rng, path, number = random.Random(0), tmp_path / "chats.db", 0
+    questions: set[str] = set()
+    answers: set[str] = set()
+    for _ in range(8):
+        writer = start(WRITER, path, number)
+        assert writer.stdout
+        lines = [writer.stdout.readline() for _ in range(rng.randrange(1, 60))]
+        writer.send_signal(signal.SIGKILL)
+        lines += writer.stdout.readlines()
+        writer.wait()
+        writer.stdout.close()
+        more_questions, more_answers = promised(lines)
+        questions |= more_questions
+        answers |= more_answers
+        number += 1000
+    store = ChatStore(path)
+    assert not store.notice
+    branch = store.branch(store.chats()[0].id)
+    kept_questions = {message.text.split()[0][1:] for message in branch if message.role == "user"}
+    kept_answers = {message.text.split()[0][1:] for message in branch if message.reply.finish == "stop"}
+    assert questions <= kept_questions and answers <= kept_answers
+    assert len(answers) > 50
+    assert store._file.transact(lambda db: db.execute("PRAGMA integrity_check").fetchone()[0]) == "ok"
+    store.close()
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from app.errors import StoreError
+from app.records import Reply
+from app.store import ChatStore
+
+for limit in map(int, sys.argv[2:]):
+    path = Path(sys.argv[1]) / f"{limit}.db"
+    store = ChatStore(path)
+    chat, leaf, kept = store.fresh("m", "", "").id, None, 0
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    try:
+        while True:
+            leaf = store.begin_turn(chat, leaf, "q" * 900, title="t", model="m")
+            store.save_reply(leaf, Reply("a" * 900, (), "", "stop"))
+            kept += 1
+    except StoreError as error:
+        assert "could not be saved" in str(error), error
+    old = [message.text for message in store.branch(chat)]  # can still be read
+    assert len(old) // 2 >= kept > 0, (limit, len(old), kept)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    store.begin_turn(chat, store.chat(chat).leaf, "room again", title="t", model="m")
+    assert store.branch(chat)[-2].text == "room again"
+    store.close()
+    again = ChatStore(path)
+    assert not again.notice and len(again.branch(chat)) == len(old) + 2
+    again.close()
+print("done")
+"""
+
+
+@POSIX
+def test_a_full_disk_is_said_and_got_over(tmp_path: Path) -> None:
+    writer = start(FULL, tmp_path, *range(100_000, 180_000, 7_000))
+    said, complaints = writer.communicate(timeout=60)
+    assert said == "done\n", complaints
+
+
+@POSIX
+def test_a_full_file_system(tmp_path: Path) -> None:
+    """A real one, where this user may make one; elsewhere the test above stands for it."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "octavo", str(tmp_path)]
+    if sys.platform != "linux" or os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        return
+    try:
+        store = ChatStore(tmp_path / "chats.db")
+        chat, leaf, kept = store.fresh("m", "", "").id, None, 0
+        with pytest.raises(StoreError, match=r"disk is full \([\d.]+ \w+ free\)"):
+            while True:
+                leaf = store.begin_turn(chat, leaf, "q" * 9000, title="t", model="m")
+                kept += 1
+        assert len(store.branch(chat)) == 2 * kept > 0
+        subprocess.run(["mount", "-o", "remount,size=4m", tmp_path], check=True)
+        store.begin_turn(chat, store.chat(chat).leaf, "room again", title="t", model="m")
+        store.close()
+        again = ChatStore(tmp_path / "chats.db")
+        assert len(again.branch(chat)) == 2 * kept + 2
+        again.close()
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)

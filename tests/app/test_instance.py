@@ -1,0 +1,96 @@
+"""One process for each home folder; a second start finds the first one's page; a kill leaves no trace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.errors import AlreadyRunning, AppError
+from app.instance import Instance, running_port
+from app.settings import Home
+from tests.source_tree import ROOT
+
+HOLDER = """
+import sys
+from pathlib import Path
+from app.instance import Instance
+from app.settings import Home
+instance = Instance(Home(Path(sys.argv[1])))
+if sys.argv[2]:
+    instance.announce(int(sys.argv[2]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def hold(home: Home, port: str = "") -> subprocess.Popen[bytes]:
+    """Another process that has the home folder until it is killed."""
+    command = [sys.executable, "-c", HOLDER, str(home.path), port]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout and process.stdout.readline() == b"held\n"
+    return process
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_a_second_start_is_told_where_the_first_is(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    first = hold(home, "8642")
+    with pytest.raises(AlreadyRunning, match=r"already running at http://127\.0\.0\.1:8642") as raised:
+        Instance(home)
+    assert raised.value.port == running_port(home) == 8642
+    end(first)
+
+
+def test_after_kill_9_the_next_has_it(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    end(hold(home, "8642"))
+    assert (tmp_path / "instance.json").exists()
+    instance = Instance(home)
+    assert not (tmp_path / "instance.json").exists()  # the dead one's port is not believed
+    instance.announce(9000)
+    assert running_port(home) == 9000
+    instance.close()
+    instance.close()
+    Instance(home).close()
+
+
+def test_one_that_never_shows_its_page(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    first = hold(home)
+    with pytest.raises(AlreadyRunning) as raised:
+        Instance(home)
+    assert raised.value.port is None
+    with pytest.raises(AppError, match="has not shown its page"):
+        running_port(home, timeout=0)
+    end(first)
+
+
+@pytest.mark.parametrize("note", ["", "{}", "[]", '{"port": "x"}', "\0"])
+def test_a_damaged_note_is_no_port(tmp_path: Path, note: str) -> None:
+    (tmp_path / "instance.json").write_text(note)
+    with pytest.raises(AppError):
+        running_port(Home(tmp_path), timeout=0)
+
+
+def test_two_home_folders_do_not_meet(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    instances = [Instance(Home(tmp_path / name)) for name in "ab"]
+    for instance in instances:
+        instance.close()
+
+
+def test_the_note_is_private(tmp_path: Path) -> None:
+    instance = Instance(Home(tmp_path))
+    instance.announce(1)
+    if os.name != "nt":
+        assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    instance.close()

@@ -1,0 +1,138 @@
+"""The home folder, settings.toml with a sentence for each bad value, and what a process is given first."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.errors import BadSettings
+from app.settings import Home, load_settings, prepare_process
+
+
+def write(tmp_path: Path, text: str) -> Home:
+    (tmp_path / "settings.toml").write_text(text, "utf-8")
+    return Home(tmp_path)
+
+
+def test_without_a_file_all_is_default(tmp_path: Path) -> None:
+    settings = load_settings(Home(tmp_path))
+    assert (settings.model, settings.port, settings.system_prompt) == ("smollm2-135m", 8642, "")
+    assert settings.engine.num_chats == 8 and settings.sampling.temperature == 0.7
+
+
+def test_everything_can_be_set(tmp_path: Path) -> None:
+    text = """
+        model = "qwen2.5-coder-1.5b"
+        port = 9000
+        context_length = 4096
+        num_chats = 2
+        system_prompt = "Sei kurz. 简短"
+        [sampling]
+        temperature = 0
+        top_k = 40
+        seed = 7
+        stop = ["###"]
+        [engine]
+        backend = "reference"
+        threads = 2
+    """
+    settings = load_settings(write(tmp_path, text))
+    assert (settings.model, settings.port) == ("qwen2.5-coder-1.5b", 9000)
+    assert settings.system_prompt == "Sei kurz. 简短"
+    assert (settings.engine.context_length, settings.engine.num_chats) == (4096, 2)
+    assert (settings.engine.backend, settings.engine.threads) == ("reference", 2)
+    assert settings.sampling.stop == ("###",)
+    assert (settings.sampling.temperature, settings.sampling.top_k, settings.sampling.seed) == (0, 40, 7)
+
+
+def test_what_was_given_counts_more_than_the_file(tmp_path: Path) -> None:
+    home = write(tmp_path, 'model = "a"\nport = 9000')
+    assert load_settings(home, model="b", port=None).model == "b"
+    assert load_settings(home, model=None, port=None).port == 9000
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("port = 0", "port", "0"),
+        ("port = 70000", "port", "70000"),
+        ('port = "8642"', "port", "8642"),
+        ("port = true", "port", "True"),
+        ("port = 80.0", "port", "80.0"),
+        ("num_chats = 0", "num_chats", "0"),
+        ("model = 3", "model", "3"),
+        ("prot = 3", "prot", "3"),
+        ("sampling = 3", "sampling", "3"),
+        ("[sampling]\ntemperature = -1", "temperature", "-1"),
+        ("[sampling]\ntemperature = nan", "temperature", "nan"),
+        ('[sampling]\ntemperature = "hot"', "sampling.temperature", "hot"),
+        ("[sampling]\nheat = 1", "sampling.heat", "1"),
+        ("[sampling]\nstop = [1]", "sampling.stop", "1"),
+        ("[sampling]\nmax_tokens = 0", "max_tokens", "0"),
+        ("[engine]\nthreads = 1.5", "engine.threads", "1.5"),
+        ("[engine]\ncontext_length = 5", "engine.context_length", "5"),
+    ],
+)
+def test_a_bad_value_is_named_and_the_file_left_alone(
+    tmp_path: Path, text: str, key: str, value: str
+) -> None:
+    home = write(tmp_path, text)
+    with pytest.raises(BadSettings) as raised:
+        load_settings(home)
+    said = str(raised.value)
+    assert str(home / "settings.toml") in said and key in said and value in said
+    assert (home / "settings.toml").read_text("utf-8") == text
+
+
+@pytest.mark.parametrize("content", [b"port = ", b"\xff\xfe", b"[[["])
+def test_a_file_that_is_no_toml(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "settings.toml").write_bytes(content)
+    with pytest.raises(BadSettings, match=r"settings\.toml can't be read"):
+        load_settings(Home(tmp_path))
+
+
+def test_this_platform_s_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Home.find({"OCTAVO_HOME": "/data/octavo"}).path == Path("/data/octavo").absolute()
+    empty = Home.find({"OCTAVO_HOME": "", "XDG_DATA_HOME": "/xdg", "LOCALAPPDATA": "/local"}).path
+    assert empty == Path({"win32": "/local/Octavo"}.get(sys.platform, str(empty)))
+    assert Home.find({}).path.is_relative_to(Path.home())
+
+
+def test_folders_and_files_are_for_this_user_only(tmp_path: Path) -> None:
+    home = Home(tmp_path / "a" / "home é")
+    (home.path / "models").mkdir(parents=True)  # an installer was here first
+    home.path.chmod(0o755)
+    environ: dict[str, str] = {}
+    before = os.umask(0o022)
+    try:
+        prepare_process(home, environ)
+        (home / "later").write_text("x")
+    finally:
+        os.umask(before)
+    if os.name != "nt":
+        folders = {
+            stat.S_IMODE(path.stat().st_mode) for path in (home.path, *home.path.iterdir()) if path.is_dir()
+        }
+        assert folders == {0o700}
+        assert stat.S_IMODE((home / "later").stat().st_mode) == 0o600
+
+
+def test_the_environment_of_what_is_imported_later(tmp_path: Path) -> None:
+    environ = {"GRADIO_SHARE": "true", "GRADIO_SERVER_NAME": "0.0.0.0", "NO_PROXY": "corp.example,localhost"}
+    prepare_process(Home(tmp_path), environ)
+    assert environ["GRADIO_ANALYTICS_ENABLED"] == "False" and environ["HF_HUB_DISABLE_TELEMETRY"] == "1"
+    assert "GRADIO_SHARE" not in environ and "GRADIO_SERVER_NAME" not in environ
+    assert environ["NO_PROXY"] == "corp.example,localhost,127.0.0.1,::1"
+    assert environ["no_proxy"] == "localhost,127.0.0.1,::1"
+    assert Path(environ["NUMBA_CACHE_DIR"]).is_relative_to(tmp_path / "cache" / "numba")
+    assert environ["GRADIO_TEMP_DIR"] == str(tmp_path / "gradio")
+
+
+def test_a_home_that_can_t_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(BadSettings, match="can't be used"):
+        Home(tmp_path / "file" / "home").prepare()
