@@ -1,5 +1,4 @@
-"""The engine: token ids and text. Gives a Stream of Deltas for a Request; knows nothing of chats, files of
-chats or pages.
+"""Token ids and text: a Request in, a Stream of Deltas and one Finish out. Knows nothing of chats or pages.
 
 Enter by the names below. Nothing is imported before a name is used, so that the deciding half (types,
 errors, config, memory_plan, sequence, block_pool, scheduler) starts without torch.
@@ -8,7 +7,42 @@ errors, config, memory_plan, sequence, block_pool, scheduler) starts without tor
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .config import EngineConfig as EngineConfig
+    from .device import DeviceFacts as DeviceFacts, detect as detect
+    from .errors import (
+        BadCheckpoint as BadCheckpoint,
+        BadRequest as BadRequest,
+        EngineError as EngineError,
+        EngineStopped as EngineStopped,
+        ModelTooLarge as ModelTooLarge,
+        PromptTooLong as PromptTooLong,
+        TemplateError as TemplateError,
+        UnsupportedModel as UnsupportedModel,
+    )
+    from .llm import LLM as LLM
+    from .memory_plan import (
+        KindFacts as KindFacts,
+        MemoryFacts as MemoryFacts,
+        MemoryPlan as MemoryPlan,
+        ModelFacts as ModelFacts,
+        plan_memory as plan_memory,
+    )
+    from .types import (
+        Backend as Backend,
+        Delta as Delta,
+        EngineStats as EngineStats,
+        Finish as Finish,
+        FinishReason as FinishReason,
+        Message as Message,
+        Priority as Priority,
+        Request as Request,
+        SamplingParams as SamplingParams,
+        Stream as Stream,
+        Usage as Usage,
+    )
 
 _NAMES = {
     "errors": "EngineError BadCheckpoint UnsupportedModel ModelTooLarge BadRequest PromptTooLong "

@@ -172,5 +172,5 @@ class EngineStats:
     prompt_tokens: int
     cached_tokens: int
     last_step_s: float  # time since the last step that gave a token; inf before the first
-    healthy: bool  # a probe token was produced and no fault came since
+    healthy: bool  # a token was produced when it was loaded; since then no fault, and steps go on
     fault: str = ""

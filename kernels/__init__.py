@@ -13,18 +13,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .ops import ForwardBatch as ForwardBatch
-    from .ops import KVLayer as KVLayer
-    from .ops import Norm as Norm
-    from .ops import Ops as Ops
-    from .ops import Packed as Packed
-    from .ops import Rope as Rope
-    from .weights import Dense as Dense
-    from .weights import Int4 as Int4
-    from .weights import Int4K as Int4K
-    from .weights import Int6 as Int6
-    from .weights import Int8 as Int8
-    from .weights import Weight as Weight
+    from .ops import (
+        ForwardBatch as ForwardBatch,
+        KVLayer as KVLayer,
+        Norm as Norm,
+        Ops as Ops,
+        Packed as Packed,
+        Rope as Rope,
+    )
+    from .weights import (
+        Dense as Dense,
+        Int4 as Int4,
+        Int4K as Int4K,
+        Int6 as Int6,
+        Int8 as Int8,
+        Weight as Weight,
+    )
 
 _HOMES = {
     **dict.fromkeys(("ForwardBatch", "KVLayer", "Norm", "Ops", "Packed", "Rope"), "ops"),
@@ -41,14 +45,15 @@ def __getattr__(name: str) -> Any:
 
 def select(device: str = "cpu", backend: str = "auto", **options: Any) -> Ops:
     """The Ops for a torch device type ("cpu", ...). backend "reference" takes dtype=; "numba" takes
-    threads= and portable=.
+    threads= and portable=, and so does "auto", which leaves them aside where it ends at the reference.
     """
-    if backend == "auto":
-        backend = "numba" if device == "cpu" else "reference"
-    if backend == "numba":
-        from .cpu import CpuOps
+    if device == "cpu" and backend in ("auto", "numba"):
+        from .cpu import CpuOps, compiles_here
 
-        return CpuOps(**options)
+        if backend == "numba" or compiles_here():
+            return CpuOps(**options)
+    if backend == "auto":
+        options = {}
     from .reference import ReferenceOps
 
     return ReferenceOps(device=device, **options)

@@ -196,8 +196,16 @@ def random_rows(
 @cache
 def make_bpe(pre: str) -> tuple[dict[str, Any], Any]:
     """A byte-level BPE of 448 tokens, pre-tokenizer "smollm" or "qwen2": what GGUF says, a Tokenizer."""
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, trainers
-    from tokenizers import pre_tokenizers as pre_tokenizer_kinds
+    from tokenizers import (
+        AddedToken,
+        Regex,
+        Tokenizer,
+        decoders,
+        models,
+        normalizers,
+        pre_tokenizers as pre_tokenizer_kinds,
+        trainers,
+    )
 
     tokenizer = Tokenizer(models.BPE())
     if pre == "qwen2":

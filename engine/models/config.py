@@ -36,7 +36,8 @@ NEUTRAL = {
 }
 TENSORS = re.compile(
     r"(token_embd|output_norm|output)\.weight"
-    r"|blk\.[0-9]+\.((attn_norm|attn_[qkv]|attn_output|ffn_norm|ffn_gate|ffn_up|ffn_down)\.weight|attn_[qkv]\.bias)"
+    r"|blk\.[0-9]+\.(attn_norm|attn_[qkv]|attn_output|ffn_norm|ffn_gate|ffn_up|ffn_down)\.weight"
+    r"|blk\.[0-9]+\.attn_[qkv]\.bias"
 )
 MOST = 1 << 20  # layers, heads, widths: enough for any model
 

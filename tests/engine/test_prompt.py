@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as some
+from hypothesis import given, settings, strategies as some
 
 from engine import BadRequest, Message, PromptTooLong, TemplateError
 from engine.detokenizer import Detokenizer

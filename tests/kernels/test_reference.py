@@ -53,7 +53,7 @@ def make_batch(
 
 def make_layer(ops: Ops, **options: float) -> KVLayer:
     pool = torch.full((BLOCKS, LAYERS, 2, KV_HEADS, BLOCK * DIM), torch.nan, dtype=ops.kv_dtype)
-    return KVLayer(pool, layer=1, kind=0, block_size=BLOCK, num_heads=HEADS, head_dim=DIM, **options)  # type: ignore[arg-type]
+    return KVLayer(pool, 1, 0, BLOCK, HEADS, DIM, **options)  # type: ignore[arg-type]
 
 
 def make_rope(width: int = DIM) -> Rope:

@@ -11,8 +11,7 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from engine.checkpoints import GgufFile, TensorInfo, read_gguf
 from engine.checkpoints.gguf_header import MAX_ELEMENTS, MAX_KEYS, MAX_STRING, MAX_TENSORS, TENSOR_TYPES

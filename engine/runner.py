@@ -1,0 +1,65 @@
+"""All device work of a loaded model: weights, pools, and a recorded forward pass run step after step.
+
+Given a plan, it copies what must be copied, fills the batch, runs the record and samples. It decides nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernels import Ops
+
+from .batch import fill_batch, make_batch
+from .errors import EngineError
+from .kv_cache import make_kv_cache
+from .memory_plan import MemoryPlan
+from .models import Buffers, Decoder
+from .plan import Plan, PlanItem
+from .sampler import SamplingRow, sample
+
+
+class Runner:
+    """A model on its device. One thread calls it."""
+
+    def __init__(self, model: Decoder, ops: Ops, plan: MemoryPlan) -> None:
+        self.ops = ops
+        self.cache = make_kv_cache(model.config, ops, plan.num_blocks[0], plan.block_size)
+        max_blocks = -(-plan.context_length // plan.block_size) + 1
+        self.batch = make_batch(plan.max_step_tokens, plan.max_num_seqs, max_blocks, plan.max_num_seqs, 1)
+        buffers = Buffers.make(model.config, ops, plan.max_step_tokens, plan.max_num_seqs)
+        self.logits = buffers.logits
+        self.replay = ops.record(lambda: model.forward(ops, self.batch, self.cache.layers, buffers))
+
+    def run(self, plan: Plan) -> list[list[int] | EngineError]:
+        """The tokens sampled for each item, in order; an item's own fault instead of its tokens."""
+        for kind, pool in enumerate(self.cache.pools):
+            if pairs := [(copy.source, copy.target) for copy in plan.copies if copy.kind == kind]:
+                self.ops.copy_blocks(pool, *zip(*pairs, strict=True))
+        fill_batch(self.batch, plan.items, self.cache.block_size)
+        self.replay()
+        logits = self.logits.cpu().numpy()
+        sampled: list[list[int] | EngineError] = []
+        row = 0
+        for item in plan.items:
+            sampled.append(sample_item(logits[row : row + item.samples], item))
+            row += item.samples
+        return sampled
+
+    def close(self) -> None:
+        """Stop the backend's threads and let go of the memory."""
+        self.ops.close()
+
+
+def sample_item(logits: np.ndarray, item: PlanItem) -> list[int] | EngineError:
+    """One token for each of an item's rows [samples, vocabulary]."""
+    request, tokens = item.sequence.request, item.sequence.tokens
+    first = item.start + item.num_tokens - item.samples + 1
+    try:
+        return [
+            sample(
+                row, SamplingRow(request.params, request.seed, first + i, tokens, item.sequence.num_prompt)
+            )
+            for i, row in enumerate(logits)
+        ]
+    except EngineError as error:
+        return error

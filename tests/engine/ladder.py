@@ -1,0 +1,127 @@
+"""A whole engine on a tiny model, driven step by step; keeps the logits that each token came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+
+from engine.block_pool import BlockPool, Chain, Identity, PageKind
+from engine.checkpoints import read_gguf
+from engine.engine import Engine
+from engine.memory_plan import MemoryPlan
+from engine.models import ModelConfig, load_decoder
+from engine.pace import Pace
+from engine.plan import Plan
+from engine.runner import Runner
+from engine.scheduler import Scheduler
+from engine.sequence import Sequence
+from engine.types import FinishReason, Priority, SamplingParams
+from kernels import Ops
+
+CONTEXT = 256
+
+
+@dataclass
+class Outcome:
+    """What a sequence got."""
+
+    tokens: list[int] = field(default_factory=list)
+    logits: list[torch.Tensor] = field(default_factory=list)
+    reason: FinishReason | None = None
+    error: str = ""
+    num_cached: int = 0
+
+
+class Ladder:
+    """Few blocks, small steps: all that makes an engine's life hard can be set."""
+
+    def __init__(
+        self,
+        path: Path,
+        ops: Ops,
+        *,
+        num_blocks: int = 65,
+        block_size: int = 16,
+        chunk: int = 512,  # tokens of prompts in a step
+        max_num_seqs: int = 8,
+    ) -> None:
+        with read_gguf(path) as checkpoint:
+            config = ModelConfig.from_gguf(checkpoint)
+            model = load_decoder(checkpoint, config, ops, CONTEXT, lambda part: None)
+        kind = PageKind("full", tuple(range(config.num_layers)), 1)
+        sizes = (block_size, CONTEXT, (kind,), (num_blocks,), 0, 0, 0, max_num_seqs, 512, ())
+        self.runner = Runner(model, ops, MemoryPlan(*sizes))
+        self.now = 0.0
+        root = Chain.root(b"", Identity("", "", "", "", block_size))
+        self.scheduler = Scheduler(
+            (BlockPool(kind, num_blocks, block_size),),
+            lambda owner: Chain.root(b"", Identity(owner, "", "", "", block_size)) if owner else root,
+            # steps take no time on this clock, so the first guess of the pace stands
+            Pace(target_s=1.0, seconds_per_token=1.0 / chunk),
+            context_length=CONTEXT,
+            max_num_seqs=max_num_seqs,
+            max_step_tokens=512,
+        )
+        self.engine = Engine(self.scheduler, self.runner, clock=lambda: self.now)
+        self.outcomes: dict[str, Outcome] = {}
+        self.preemptions = 0
+
+    def add(
+        self,
+        name: str,
+        prompt: list[int],
+        num_tokens: int,
+        params: SamplingParams | None = None,
+        **more: object,
+    ) -> Sequence:
+        """Queue a request; greedy unless told otherwise."""
+        request = SimpleNamespace(params=params or SamplingParams(temperature=0), seed=7)
+        seq = Sequence(name, list(prompt), num_tokens, request=request, priority=Priority.CHAT, **more)
+        self.scheduler.add(seq, self.now)
+        self.outcomes[name] = Outcome()
+        return seq
+
+    def step(self) -> None:
+        """One step, every count verified after it."""
+        plans: list[Plan] = []
+        schedule = self.scheduler.schedule
+
+        def seen(now: float) -> Plan:
+            plans.append(schedule(now))
+            return plans[-1]
+
+        self.scheduler.schedule = seen  # type: ignore[method-assign]
+        running = list(self.scheduler.running)
+        progress = {each.sequence.id: each for each in self.engine.step()}
+        self.scheduler.schedule = schedule  # type: ignore[method-assign]
+        self.preemptions += sum(
+            seq.finish_reason is None and seq not in self.scheduler.running for seq in running
+        )
+        row = 0
+        for item in plans[0].items:
+            outcome, got = self.outcomes[item.sequence.id], progress[item.sequence.id]
+            outcome.logits += [line.clone() for line in self.runner.logits[row : row + item.samples].double()]
+            outcome.tokens += got.token_ids
+            outcome.reason, outcome.error = got.reason, got.error
+            outcome.num_cached = item.sequence.num_cached
+            row += item.samples
+        self.scheduler.check()
+
+    def run(self) -> dict[str, Outcome]:
+        """Until nothing is left."""
+        while self.scheduler.has_work():
+            self.step()
+        return self.outcomes
+
+
+def alone(
+    path: Path, ops: Ops, prompt: Iterable[int], num_tokens: int, params: SamplingParams | None = None
+) -> Outcome:
+    """The same request in an engine of its own: the truth that company must not change."""
+    ladder = Ladder(path, ops)
+    ladder.add("alone", list(prompt), num_tokens, params)
+    return ladder.run()["alone"]

@@ -1,0 +1,225 @@
+"""A loaded model as the app meets it: conversations in, streams out, and every way a request can end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine import (
+    LLM,
+    BadCheckpoint,
+    BadRequest,
+    Delta,
+    EngineConfig,
+    EngineStopped,
+    Finish,
+    FinishReason,
+    Message,
+    ModelTooLarge,
+    PromptTooLong,
+    Request,
+    SamplingParams,
+)
+from tests.tiny_models import write_tiny_gguf
+
+SMALL = EngineConfig(num_chats=4, max_num_seqs=8, max_step_tokens=64, threads=2)
+
+
+@pytest.fixture(scope="module")
+def tiny_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_gguf(tmp_path_factory.mktemp("llm") / "tiny.gguf", quantization="Q8_0").path
+
+
+@pytest.fixture
+def tiny(tiny_path: Path) -> Iterator[LLM]:
+    llm = LLM.load(tiny_path, SMALL)
+    yield llm
+    llm.close()
+
+
+@pytest.fixture(scope="module")
+def starter(starter_model: Path) -> Iterator[LLM]:
+    llm = LLM.load(starter_model, EngineConfig(num_chats=2, threads=2))
+    yield llm
+    llm.close()
+
+
+def ask(text: str, system: str = "", **sampling: object) -> Request:
+    messages = (Message("system", system),) if system else ()
+    params = {"temperature": 0, "max_tokens": 24, "ignore_eos": True} | sampling
+    return Request((*messages, Message("user", text)), SamplingParams(**params))
+
+
+def listen(llm: LLM, request: Request) -> tuple[str, list[int], Finish]:
+    *deltas, finish = llm.submit(request)
+    assert isinstance(finish, Finish) and all(isinstance(delta, Delta) for delta in deltas)
+    return "".join(d.text for d in deltas), [i for d in deltas for i in d.token_ids], finish
+
+
+def lasting_threads() -> set[threading.Thread]:
+    """Without the timers of renders that are just over."""
+    return {thread for thread in threading.enumerate() if not isinstance(thread, threading.Timer)}
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"), [("What is the opposite of hot?", "cold"), ("What is 2+2?", "4")]
+)
+def test_the_starter_model_knows(starter: LLM, question: str, answer: str) -> None:
+    text, token_ids, finish = listen(starter, ask(question, max_tokens=48, ignore_eos=False))
+    assert answer in text.lower()
+    assert finish.usage.completion_tokens == len(token_ids)
+    assert finish.tokenizer == starter.tokenizer_fingerprint
+    assert starter.stats().healthy
+
+
+def test_the_next_turn_computes_only_what_is_new(starter: LLM) -> None:
+    question = Message("user", "Name three colours, each with a thing that has it.")
+    text, token_ids, first = listen(
+        starter, Request((question,), SamplingParams(temperature=0, max_tokens=60))
+    )
+    reply = Message("assistant", text, tuple(token_ids), first.tokenizer)
+    conversation = (question, reply, Message("user", "And one more?"))
+    assert (
+        starter.prompt(conversation)[: first.usage.prompt_tokens + len(token_ids)]
+        == starter.prompt((question,)) + token_ids
+    )
+    _, _, second = listen(starter, Request(conversation, SamplingParams(temperature=0, max_tokens=2)))
+    # the answer's last token was sampled but never computed
+    known = first.usage.prompt_tokens + len(token_ids) - 1
+    assert second.usage.cached_tokens == known // 16 * 16
+
+
+def test_a_second_chat_shares_a_long_system_prompt(starter: LLM) -> None:
+    system = " ".join(f"Rule {i}: be brief." for i in range(80))
+    first = listen(starter, ask("What is a leaf?", system, max_tokens=2))[2].usage
+    second = listen(starter, ask("Why is snow white?", system, max_tokens=2))[2].usage
+    assert first.cached_tokens < 48  # at most what all conversations begin with
+    assert second.cached_tokens > 400
+    assert second.prompt_tokens - second.cached_tokens < 48
+    stranger = Request(ask("Why is snow white?", system).messages, SamplingParams(max_tokens=2), "stranger")
+    assert listen(starter, stranger)[2].usage.cached_tokens == 0
+
+
+def test_company_does_not_change_an_answer(tiny: LLM) -> None:
+    requests = [ask(f"Question {i}", temperature=1.2, seed=i, max_tokens=40) for i in range(12)]
+    alone = [listen(tiny, request)[:2] for request in requests]
+    together: dict[int, tuple[str, list[int]]] = {}
+
+    def run(i: int) -> None:
+        together[i] = listen(tiny, requests[i])[:2]
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(requests))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [together[i] for i in range(len(requests))] == alone
+
+
+def test_cancelling_ends_the_stream_and_gives_the_blocks_back(tiny: LLM) -> None:
+    stream = tiny.submit(ask("Go on and on", max_tokens=None))
+    parts = iter(stream)
+    assert isinstance(next(parts), Delta)
+    stream.cancel()
+    *_, finish = parts
+    assert finish.reason is FinishReason.CANCELLED
+    stream.cancel()  # again: no effect
+    assert listen(tiny, ask("Still there?"))[2].reason is FinishReason.LENGTH
+    assert tiny.stats().used_blocks == 0
+
+
+def test_what_never_fits_is_refused_with_both_numbers(tiny: LLM) -> None:
+    with pytest.raises(PromptTooLong, match=r"at most 512 fit"):
+        tiny.submit(ask("word " * 2000))
+    with pytest.raises(PromptTooLong, match=r"answer needs 600"):
+        tiny.submit(ask("hello", max_tokens=600))
+    with pytest.raises(BadRequest, match="empty"):
+        tiny.submit(ask("  "))
+    with pytest.raises(BadRequest, match="no message"):
+        tiny.submit(Request(()))
+    assert listen(tiny, ask("hello"))[2].reason is FinishReason.LENGTH
+
+
+def test_the_context_ends_an_answer(tiny: LLM) -> None:
+    _, token_ids, finish = listen(tiny, ask("Go on", max_tokens=None))
+    assert finish.reason is FinishReason.LENGTH
+    assert finish.usage.prompt_tokens + len(token_ids) == tiny.context_length
+
+
+def test_a_stop_string_is_never_shown(tiny: LLM) -> None:
+    whole = listen(tiny, ask("Tell me", max_tokens=60))[0]
+    stop = whole[20:24]
+    text, _, finish = listen(tiny, ask("Tell me", max_tokens=60, stop=(stop,)))
+    assert text == whole[: whole.index(stop)]
+    assert finish.reason is FinishReason.STOP
+
+
+def test_a_fault_of_the_step_ends_every_stream_and_is_told(
+    tiny: LLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams = [tiny.submit(ask(f"{i}", max_tokens=None)) for i in range(3)]
+    firsts = [next(iter(stream)) for stream in streams]
+    assert all(isinstance(first, Delta) for first in firsts)
+
+    def broken() -> None:
+        raise RuntimeError("the device is gone")
+
+    monkeypatch.setattr(tiny.runner, "replay", broken)
+    for stream in streams:
+        *_, finish = stream
+        assert finish.reason is FinishReason.ERROR
+        assert "the device is gone" in finish.error
+    assert not tiny.stats().healthy
+    assert "the device is gone" in tiny.stats().fault
+    with pytest.raises(EngineStopped, match="the device is gone"):
+        tiny.submit(ask("hello"))
+
+
+def test_a_step_that_hangs_is_told(tiny: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    replay, begun, go_on = tiny.runner.replay, threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        go_on.wait(30)
+        replay()
+
+    monkeypatch.setattr(tiny.runner, "replay", slow)
+    stream = tiny.submit(ask("hello", max_tokens=1))
+    assert begun.wait(30)
+    assert tiny.stats().healthy
+    monkeypatch.setattr("engine.service.STALL_S", 0.0)
+    assert not tiny.stats().healthy
+    assert "not finished a step" in tiny.stats().fault
+    go_on.set()
+    *_, finish = stream
+    assert finish.reason is FinishReason.LENGTH
+
+
+def test_closing_ends_what_runs(tiny_path: Path) -> None:
+    before = lasting_threads()
+    llm = LLM.load(tiny_path, SMALL)
+    streams = [llm.submit(ask(f"{i}", max_tokens=None)) for i in range(12)]  # some still wait in line
+    llm.close()
+    for stream in streams:
+        *_, finish = stream
+        assert finish.reason is FinishReason.CANCELLED
+    with pytest.raises(EngineStopped):
+        llm.submit(ask("hello"))
+    assert not llm.stats().healthy
+    assert lasting_threads() == before
+
+
+def test_a_model_that_cannot_load_leaves_nothing_behind(tiny_path: Path, tmp_path: Path) -> None:
+    before = lasting_threads()
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(tiny_path.read_bytes()[:-100])
+    with pytest.raises(BadCheckpoint, match=r"cut\.gguf"):
+        LLM.load(cut, SMALL)
+    with pytest.raises(BadCheckpoint, match=r"none\.gguf"):
+        LLM.load(tmp_path / "none.gguf", SMALL)
+    with pytest.raises(ModelTooLarge, match="GiB"):
+        LLM.load(tiny_path, EngineConfig(kv_pool_bytes=2**45))
+    assert lasting_threads() == before

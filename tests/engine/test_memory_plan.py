@@ -1,0 +1,174 @@
+"""Sizing: every way a pool can be limited, what is refused, and that each decision comes with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from engine.config import EngineConfig
+from engine.errors import BadRequest, ModelTooLarge
+from engine.memory_plan import GIB, KindFacts, MemoryFacts, MemoryPlan, ModelFacts, plan_memory
+
+KIB, MIB = 2**10, 2**20
+LAPTOP = MemoryFacts(total=24 * GIB, available=20 * GIB, unified=True)
+CARD = MemoryFacts(total=24 * GIB, available=20 * GIB, unified=False)
+MODEL = ModelFacts(
+    name="small",
+    fingerprint="f",
+    context_length=8192,
+    kinds=(KindFacts("full", (0, 1, 2), 32 * KIB),),
+    weights_bytes=1 * GIB,
+    activation_bytes_per_token=64 * KIB,
+    logits_bytes_per_seq=MIB,
+    block_size=16,
+)
+DEFAULT = EngineConfig()
+ACTIVATIONS = 512 * 64 * KIB + 16 * MIB
+
+
+def pool_blocks(plan: MemoryPlan) -> int:
+    return plan.num_blocks[0] - 1
+
+
+def test_a_roomy_machine_gets_the_chats_it_wants_and_no_more() -> None:
+    plan = plan_memory(LAPTOP, MODEL, DEFAULT)
+    assert plan.block_size == 16 and plan.context_length == 8192
+    assert pool_blocks(plan) * 16 == 8 * 8192
+    assert plan.kv_bytes == (pool_blocks(plan) + 1) * 16 * 32 * KIB
+    assert plan.weights_bytes == GIB and plan.activation_bytes == ACTIVATIONS
+    assert (
+        plan.reasons[2] == "The pool takes 2.00 GiB, room for 8.0 chats of 8,192 tokens, as many as wanted."
+    )
+
+
+def test_at_most_half_of_what_is_free_beside_the_weights() -> None:
+    plan = plan_memory(LAPTOP, MODEL, replace(DEFAULT, num_chats=1000))
+    rest = LAPTOP.available - GIB - ACTIVATIONS
+    assert rest // 2 - 2 * MIB < plan.kv_bytes <= rest // 2
+    assert "half of the 18.95 GiB free" in plan.reasons[2]
+
+
+def test_four_gib_stay_free_for_other_programs() -> None:
+    facts = MemoryFacts(total=24 * GIB, available=7 * GIB, unified=True)
+    plan = plan_memory(facts, MODEL, replace(DEFAULT, num_chats=1000))
+    left = facts.available - GIB - ACTIVATIONS - plan.kv_bytes
+    assert 4 * GIB <= left < 4 * GIB + 2 * MIB
+    assert "of 7.00 GiB free, 4.00 GiB stay free" in plan.reasons[2]
+
+
+def test_a_machine_too_small_for_that_keeps_a_quarter() -> None:
+    facts = MemoryFacts(total=6 * GIB, available=4 * GIB, unified=True)
+    plan = plan_memory(facts, MODEL, replace(DEFAULT, num_chats=1000))
+    left = facts.available - GIB - ACTIVATIONS - plan.kv_bytes
+    assert 1.5 * GIB <= left < 1.5 * GIB + 2 * MIB
+    assert "1.50 GiB stay free" in plan.reasons[2]
+
+
+def test_a_card_gives_its_free_memory_times_utilization() -> None:
+    plan = plan_memory(CARD, replace(MODEL, graphs_bytes=GIB), DEFAULT)
+    most = int(CARD.available * 0.9) - GIB - ACTIVATIONS - GIB
+    assert most - 2 * MIB < plan.kv_bytes <= most
+    assert "90% of the free memory" in plan.reasons[2]
+
+
+def test_context_shrinks_to_what_the_pool_holds() -> None:
+    plan = plan_memory(MemoryFacts(24 * GIB, 5 * GIB + 200 * MIB, True), MODEL, DEFAULT)
+    assert 512 <= plan.context_length < 8192 and plan.context_length % 16 == 0
+    assert pool_blocks(plan) * 16 == plan.context_length
+    assert f"{plan.context_length:,}" in plan.reasons[1] and "8,192" in plan.reasons[1]
+
+
+def test_too_small_for_one_chat_is_refused_with_both_numbers() -> None:
+    with pytest.raises(
+        ModelTooLarge, match=r"small needs 1\.00 GiB .* 512 tokens, together 1\.02 GiB; .* can be"
+    ):
+        plan_memory(MemoryFacts(24 * GIB, 5 * GIB + 50 * MIB, True), MODEL, DEFAULT)
+    with pytest.raises(ModelTooLarge, match="0 MiB can be used"):
+        plan_memory(MemoryFacts(2 * GIB, GIB // 2, True), MODEL, DEFAULT)
+
+
+def test_a_model_made_for_less_than_the_least_context_is_served() -> None:
+    plan = plan_memory(LAPTOP, replace(MODEL, context_length=100), DEFAULT)
+    assert plan.context_length == 100 and pool_blocks(plan) == 8 * 7
+
+
+def test_explicit_settings_are_kept() -> None:
+    config = EngineConfig(context_length=1000, kv_pool_bytes=100 * MIB, block_size=64, max_num_seqs=3)
+    plan = plan_memory(LAPTOP, MODEL, config)
+    assert (plan.context_length, plan.block_size, plan.max_num_seqs) == (1000, 64, 3)
+    assert 100 * MIB - 2 * MIB < plan.kv_bytes <= 100 * MIB
+    assert plan.kinds[0].bytes_per_block == 64 * 32 * KIB
+    assert all("as set." in reason for reason in plan.reasons)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "numbers"),
+    [
+        ({"context_length": 9000}, BadRequest, ("9,000", "8,192")),
+        ({"block_size": 24}, BadRequest, ("24", "16")),
+        ({"block_size": 8}, BadRequest, ("8", "16")),
+        ({"block_size": 256}, BadRequest, ("256", "128")),
+        ({"kv_pool_bytes": 30 * GIB}, ModelTooLarge, ("30.00 GiB", "18.95 GiB")),
+        ({"kv_pool_bytes": 4 * MIB}, ModelTooLarge, ("512 tokens", "1.00 GiB")),
+        (
+            {"kv_pool_bytes": 64 * MIB, "context_length": 4096},
+            ModelTooLarge,
+            ("4,096", "1.13 GiB", "1.06 GiB"),
+        ),
+        ({"max_num_seqs": 500}, BadRequest, ("512", "516")),
+        ({"max_num_seqs": 0}, BadRequest, ("0", "1")),
+        ({"memory_utilization": 1.5}, BadRequest, ("1.5", "1.0")),
+        ({"target_step_s": float("nan")}, BadRequest, ("nan",)),
+    ],
+)
+def test_impossible_settings_are_refused_with_numbers(
+    settings: dict[str, float], error: type[Exception], numbers: tuple[str, ...]
+) -> None:
+    with pytest.raises(error) as raised:
+        plan_memory(LAPTOP, MODEL, replace(DEFAULT, **settings))
+    assert all(number in str(raised.value) for number in numbers), raised.value
+
+
+def test_two_kinds_share_the_pool_in_the_proportion_chats_need() -> None:
+    kinds = (KindFacts("full", (0, 2), 16 * KIB), KindFacts("window", (1, 3), 48 * KIB, window=1024))
+    plan = plan_memory(LAPTOP, replace(MODEL, kinds=kinds), replace(DEFAULT, num_chats=4))
+    full, window = (n - 1 for n in plan.num_blocks)
+    assert full == 4 * 8192 // 16
+    assert window == 4 * ((1024 + 512 - 2 + 15) // 16 + 1)  # what a window and the largest step can touch
+    assert plan.kv_bytes == sum(n * kind.bytes_per_block for n, kind in zip(plan.num_blocks, plan.kinds))
+
+
+def test_any_machine_gets_a_sound_plan_or_a_refusal() -> None:
+    rng = Random(0)
+    planned = 0
+    for _ in range(2000):
+        available = int(2 ** rng.uniform(28, 36))
+        facts = MemoryFacts(int(available * rng.uniform(1, 3)), available, rng.random() < 0.5)
+        kinds = tuple(
+            KindFacts(str(n), (n,), rng.choice((4, 24, 112)) * KIB, rng.choice((0, 512, 4096)))
+            for n in range(rng.randint(1, 2))
+        )
+        model = replace(
+            MODEL,
+            kinds=kinds,
+            weights_bytes=int(2 ** rng.uniform(26, 34)),
+            context_length=rng.choice((512, 8192, 131072)),
+        )
+        config = EngineConfig(
+            num_chats=rng.randint(1, 20),
+            kv_pool_bytes=rng.choice((None, None, int(2 ** rng.uniform(22, 36)))),
+        )
+        try:
+            plan = plan_memory(facts, model, config)
+        except ModelTooLarge:
+            continue
+        planned += 1
+        used = plan.kv_bytes + plan.weights_bytes + plan.activation_bytes
+        kept = min(4 * GIB, facts.total // 4) if facts.unified and config.kv_pool_bytes is None else 0
+        assert used + kept <= facts.available
+        assert 512 <= plan.context_length <= model.context_length and len(plan.reasons) == 3
+        for kind, n in zip(plan.kinds, plan.num_blocks):
+            assert kind.window or (n - 1) * plan.block_size >= plan.context_length
+    assert planned > 500
