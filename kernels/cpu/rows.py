@@ -1,0 +1,150 @@
+"""One token at a time: embedding, norm, quantized activations, gates, rotary embedding, writing the cache.
+
+A token's row is handled whole by one thread, with code that does not depend on its neighbours. Words and
+numbers are layout.py's. Scores are powers of two: queries are scaled by log2(e) / sqrt(D) here, attend.py
+needs no e.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+from .emit import F32, I32, V16F32, V16I8, V16I32, Emitter, Value, emitted
+from .layout import ACT, GROUP, INT4, INT4K, INT6, MAGIC, MAGIC_BITS, PAIR, SCALES, SPAN, STRIP, SUPER, Act
+from .machine import as_float, f32, half, i64, s8, to_half, u8, u16, unpack
+
+LOG2_E = 1.4426950408889634
+
+
+@emitted()
+def quantize_group(e: Emitter, source: Value, target: Value) -> None:
+    """32 floats -> an activation group. The scale loses its last four bits: MAGIC * scale is exact."""
+    halves = [e.load(source + 64 * h, V16F32) for h in (0, 1)]
+    peak = e.reduce(e.largest(e.magnitude(halves[0]), e.magnitude(halves[1])), e.largest)
+    scale = ((peak * (1 / 127)).to("bitcast", I32) & -16).to("bitcast", F32)
+    some, nothing = e.compare(">", peak, e.value(F32, 1e-30)), e.value(F32, 0.0)
+    inverse = e.splat(e.select(some, e.value(F32, 1.0) / scale, nothing))
+    numbers = [e.round(x * inverse).to("fptosi", V16I32) for x in halves]
+    sums = [e.reduce(q, lambda x, y: x + y) for q in numbers]
+    for h in (0, 1):
+        e.store(numbers[h].to("trunc", V16I8), target + 16 * h)
+        e.store(sums[h] * -32 + MAGIC_BITS, target + (Act.HALVES + 4 * h))
+    total = sums[0] + sums[1]
+    e.store(total * -128 + MAGIC_BITS, target + Act.WHOLE)
+    e.store(scale, target + Act.SCALE)
+    e.store(scale * -MAGIC, target + Act.MINUS)
+    e.store(scale * total.to("sitofp", F32), target + Act.SUM)
+
+
+@njit
+def quantize(source: int, groups: int, target: int) -> None:
+    """32 * groups floats -> as many activation groups. A function of its own, so that no fast-math enters."""
+    for g in range(groups):
+        quantize_group(source + g * (4 * GROUP), target + g * ACT)
+
+
+@emitted()
+def silu(e: Emitter, gate_up: Value) -> None:
+    """32 gates and then 32 ups become 32 times gate / (1 + e^-gate) * up."""
+    for offset in (0, 64):
+        gate, up = (e.load(gate_up + (offset + part), V16F32) for part in (0, 128))
+        e.store(gate / (e.exp2(gate * -LOG2_E) + 1.0) * up, gate_up + offset)
+
+
+def make_norm() -> Callable[[int, int, int], None]:
+    """RMSNorm of hidden[rows[i]], or hidden[i] where there is no such list, into activation groups."""
+
+    def norm(args: int, thread: int, n: int) -> None:
+        count_at, rows, hidden, hidden_step, width, gains, eps, act, act_step, mine, mine_step = unpack(
+            args, 11
+        )
+        mine += thread * mine_step
+        y, gain, padded = f32(mine), f32(gains), (width + GROUP - 1) // GROUP * GROUP
+        for i in range(thread, i64(count_at)[0], n):
+            x = f32(hidden + hidden_step * (i64(rows)[i] if rows else i))
+            total = np.float32(0)
+            for k in range(width):
+                total += x[k] * x[k]
+            scale = np.float32(1) / np.sqrt(total / np.float32(width) + as_float(eps))
+            for k in range(width):
+                y[k] = x[k] * scale * gain[k]
+            for k in range(width, padded):
+                y[k] = np.float32(0)
+            quantize(mine, padded // GROUP, act + i * act_step)
+
+    return norm
+
+
+def make_rope() -> Callable[[int, int, int], None]:
+    """Queries turned, scaled and gathered by kv head into q [kv heads, tokens * group, D] float32; keys
+    turned, and with the values written to their slots.
+    """
+
+    def rope(args: int, thread: int, n: int) -> None:
+        (count_at, positions, slots, qkv, qkv_step, cos, sin, turned, q, q_step, pool, block_step, kv_step,
+         head_step, block_size, heads, kv_heads, depth, scale_bits) = unpack(args, 19)  # fmt: skip
+        group, items, scale = heads // kv_heads, heads + 2 * kv_heads, as_float(scale_bits)
+        for item in range(thread, i64(count_at)[0] * items, n):
+            t, h = item // items, item % items
+            x, angles = f32(qkv + t * qkv_step + h * depth * 4), i64(positions)[t] * turned * 4
+            c, s = f32(cos + angles), f32(sin + angles)
+            page, place = pool + i64(slots)[t] // block_size * block_step, i64(slots)[t] % block_size
+            if h < heads:
+                to = f32(q + h // group * q_step + (t * group + h % group) * depth * 4)
+                for i in range(turned):
+                    to[i] = (x[i] * c[i] - x[i + turned] * s[i]) * scale
+                    to[i + turned] = (x[i + turned] * c[i] + x[i] * s[i]) * scale
+                for i in range(2 * turned, depth):
+                    to[i] = x[i] * scale
+            elif h < heads + kv_heads:  # 16 keys lie [D, 16]
+                key = u16(page + (h - heads) * head_step + place // 16 * depth * 32 + place % 16 * 2)
+                for i in range(turned):
+                    key[16 * i] = to_half(x[i] * c[i] - x[i + turned] * s[i])
+                    key[16 * (i + turned)] = to_half(x[i + turned] * c[i] + x[i] * s[i])
+                for i in range(2 * turned, depth):
+                    key[16 * i] = to_half(x[i])
+            else:
+                value = u16(page + kv_step + (h - heads - kv_heads) * head_step + place * depth * 2)
+                for i in range(depth):
+                    value[i] = to_half(x[i])
+
+    return rope
+
+
+@njit
+def _weight(fmt: int, group: int, super_scales: int, strip: int, lane: int, k: int) -> float:
+    """Input k of a group, in a row's lane of a strip, as the number it was before packing."""
+    values, scales, row = u8(group + strip * STRIP[fmt]), group + SCALES[fmt], strip * 16 + lane
+    h, j, b, shared = k // 16, k % 16 // 4, lane * 4 + k % 4, super_scales + 2 * row
+    if fmt == INT4:
+        q = np.float32(values[64 * j + b] >> 4 * h & 15)
+        return half(scales + 2 * row) * q + half(scales + 64 + 2 * row)
+    if fmt == INT4K:
+        q = np.float32(values[64 * j + b] >> 4 * h & 15)
+        scale, minimum = np.float32(u8(scales)[row]), np.float32(u8(scales)[32 + row])
+        return half(shared) * scale * q + half(shared + 64) * minimum
+    if fmt == INT6:
+        low = values[128 * h + 64 * (j // 2) + b] >> 4 * (j % 2) & 15
+        q = np.float32((values[256 + 64 * h + b] >> 2 * j & 3) << 4 | low) - np.float32(32)
+        return half(shared) * np.float32(s8(scales)[32 * h + row]) * q
+    return half(scales + 2 * row) * (np.float32(values[256 * h + 64 * j + b]) - np.float32(128))
+
+
+def make_embed() -> Callable[[int, int, int], None]:
+    """hidden[t] = row token_ids[t] of a packed table."""
+
+    def embed(args: int, thread: int, n: int) -> None:
+        count_at, ids, table, fmt, groups, hidden, hidden_step, width = unpack(args, 8)
+        span = SPAN[fmt]
+        for t in range(thread, i64(count_at)[0], n):
+            row, out = i64(ids)[t], f32(hidden + t * hidden_step)
+            for k in range(width):
+                g = k // GROUP
+                at = table + (row // 32 * (groups // span) + g // span) * SUPER[fmt]
+                group = at + g % span * PAIR[fmt]
+                out[k] = _weight(fmt, group, at + span * PAIR[fmt], row // 16 % 2, row % 16, k % GROUP)
+
+    return embed

@@ -1,0 +1,145 @@
+"""The matrix product: a few tokens' int8 activations against 32 rows of weights (layout.py draws both).
+
+The sums stay in registers. A group's dot product is one of integers and exact, so any instruction may compute
+it; then sum = scale_w * (scale_x * dot) + (minimum * sum_x + sum), group by group, in fused multiply-adds. So
+a token's result has the same bits whatever tile it falls into, and whatever the `way` to the dot product
+(dots.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .dots import AVX2, AVX512_VNNI, AVX_VNNI, PLAIN, Dots
+from .emit import F32, I32, I64, V16F32, V16I8, V16I32, V64I8, Emitter, Value, emitted
+from .layout import ACT, INT4, INT4K, INT6, INT8, LARGEST, MAGIC_BITS, PAIR, SCALES, SPAN, STRIP, SUPER, Act
+from .machine import unpack
+
+# Tokens of the two largest tiles (0: none), as many as the registers hold; the others have 2 and 1.
+SIZES = {AVX512_VNNI: (6, 4), AVX_VNNI: (0, 0), AVX2: (0, 4), PLAIN: (0, 0)}
+# What a group adds: which halves of its inputs, where their dot products start from, the weights' scales.
+Terms = list[tuple[tuple[int, ...], list[Value], list[Value]]]
+
+
+def _bytes(e: Emitter, fmt: int, strip: Value, half: int, j: int) -> Value:
+    """64 unsigned bytes as 16 x int32: inputs 16 * half + 4j to 4j + 3 of 16 rows."""
+    if fmt == INT8:
+        return e.load(strip + (256 * half + 64 * j), V16I32)
+    at, shift = (128 * half + 64 * (j // 2), j % 2) if fmt == INT6 else (64 * j, half)
+    nibbles = e.load(strip + at, V64I8)
+    low = (nibbles >> 4 if shift else nibbles & 15).to("bitcast", V16I32)
+    if fmt != INT6:
+        return low
+    high, up = e.load(strip + (256 + 64 * half), V16I32), 4 - 2 * j
+    return low | ((high << up if up >= 0 else high >> -up) & 0x30303030)
+
+
+def _terms(
+    e: Emitter, fmt: int, sources: Sequence[Value], scales: Value, shared: Sequence[Value]
+) -> tuple[Terms, list[Value]]:
+    """What a group adds, and its minima if the format has any; scales and minima one vector per strip."""
+
+    def halfs(where: int) -> list[Value]:
+        return [e.load_half(scales + (where + 32 * r)) for r in (0, 1)]
+
+    def small(where: int, widen: str, times: Sequence[Value]) -> list[Value]:
+        loaded = (e.load(scales + (where + 16 * r), V16I8).to(widen, V16I32) for r in (0, 1))
+        return [x.to("sitofp", V16F32) * shared for x, shared in zip(loaded, times, strict=True)]
+
+    def start(where: int) -> list[Value]:
+        return [e.load_splat(source + where, I32) for source in sources]
+
+    plain = [e.value(V16I32, MAGIC_BITS)] * len(sources)
+    if fmt == INT4:
+        return [((0, 1), plain, halfs(0))], halfs(64)
+    if fmt == INT4K:
+        return [((0, 1), plain, small(0, "zext", shared[:2]))], small(32, "zext", shared[2:])
+    if fmt == INT6:
+        return [((h,), start(Act.HALVES + 4 * h), small(32 * h, "sext", shared)) for h in (0, 1)], []
+    return [((0, 1), start(Act.WHOLE), halfs(0))], []
+
+
+@emitted(literals=3)
+def tile(
+    e: Emitter, fmt: int, way: int, tokens: int, w: Value, ahead: Value, x: Value, x_step: Value,
+    groups: Value, bias: Value, add: Value, out: Value, out_step: Value,
+) -> None:  # fmt: skip
+    """out[t, 32 rows] = bias + weights @ activations (+ out[t], if `add`): one pair, `tokens` tokens."""
+    if not tokens:  # a size this way has no tile for: compiled, never reached
+        return
+    both = [(t, r) for t in range(tokens) for r in (0, 1)]
+    xs = [e.opaque(x + x_step * t) for t in range(tokens)]
+
+    def products(
+        strips: list[Value], sources: list[Value], halves: Sequence[int], begin: list[Value]
+    ) -> list[Value]:
+        """MAGIC + dot product, as floats, one vector of rows per (token, strip)."""
+        dots = Dots(e, way, LARGEST[fmt], [begin[t] for t, _ in both])
+        for j in range(4):
+            weights = {(h, r): _bytes(e, fmt, strips[r], h, j) for h in halves for r in (0, 1)}
+            for h in halves:
+                for t in range(tokens):
+                    inputs = e.load_splat(sources[t] + (16 * h + 4 * j), I32)
+                    for r in (0, 1):
+                        dots.add(2 * t + r, weights[h, r], inputs)
+        return [total.to("bitcast", V16F32) for total in dots.result()]
+
+    def group(at: Value, index: Value, sums: list[Value], shared: list[Value]) -> list[Value]:
+        for line in range(0, PAIR[fmt], 64):
+            e.prefetch(at + ahead + line)
+        strips, sources = [at, at + STRIP[fmt]], [p + index * ACT for p in xs]
+        terms, minima = _terms(e, fmt, sources, at + SCALES[fmt], shared)
+        scale, minus, total = (
+            [e.load_splat(source + where, F32) for source in sources]
+            for where in (Act.SCALE, Act.MINUS, Act.SUM)
+        )
+        if minima:
+            sums = [e.fma(minima[r], total[t], sums[i]) for i, (t, r) in enumerate(both)]
+        for halves, begin, factor in terms:
+            found = products(strips, sources, halves, begin)
+            for i, (t, r) in enumerate(both):
+                # (MAGIC + dot) * scale - MAGIC * scale, rounded once; the last term is exact (quantize_group)
+                sums[i] = e.fma(factor[r], e.fma(found[i], scale[t], minus[t]), sums[i])
+        return sums
+
+    def super_group(s: Value, sums: list[Value]) -> list[Value]:
+        at, first = w + s * SUPER[fmt], s * SPAN[fmt]
+        if SPAN[fmt] == 1:
+            return group(at, first, sums, [])
+        count = 4 if fmt == INT4K else 2
+        shared = [e.load_half(at + (SPAN[fmt] * PAIR[fmt] + 32 * i)) for i in range(count)]
+        body = lambda g, sums: group(at + g * PAIR[fmt], first + g, sums, shared)  # noqa: E731
+        return e.loop(e.value(I64, SPAN[fmt]), sums, body)
+
+    sums = e.loop(groups / SPAN[fmt], [e.load(bias + 64 * r, V16F32) for _, r in both], super_group)
+    adding, nothing = e.compare("!=", add, e.value(I64, 0)), e.value(V16F32, 0.0)
+    for (t, r), value in zip(both, sums, strict=True):
+        address = out + out_step * t + 64 * r
+        e.store(value + e.select(adding, e.load(address, V16F32), nothing), address)
+
+
+def make_matmul(fmt: int, way: int) -> Callable[[int, int, int], None]:
+    """Pairs lo to hi of out = bias + x @ w.T (+ out), for some tokens at a time. Steps are in bytes."""
+    most, more = SIZES[way]
+    span, size = SPAN[fmt], SUPER[fmt]
+
+    def matmul(args: int, lo: int, hi: int) -> None:
+        w, ahead, groups, x, x_step, count, bias, add, out, out_step = unpack(args, 10)
+        for pair in range(lo, hi):
+            wp, bp, t = w + pair * (groups // span) * size, bias + pair * 128, 0
+            while t < count:
+                left, xp, op = count - t, x + t * x_step, out + pair * 128 + t * out_step
+                if most and left >= most and left != 8:  # 4 + 4 beats 6 + 2
+                    tile(fmt, way, most, wp, ahead, xp, x_step, groups, bp, add, op, out_step)
+                    t += most
+                elif more and left >= more:
+                    tile(fmt, way, more, wp, ahead, xp, x_step, groups, bp, add, op, out_step)
+                    t += more
+                elif left >= 2:
+                    tile(fmt, way, 2, wp, ahead, xp, x_step, groups, bp, add, op, out_step)
+                    t += 2
+                else:
+                    tile(fmt, way, 1, wp, ahead, xp, x_step, groups, bp, add, op, out_step)
+                    t += 1
+
+    return matmul
