@@ -1,0 +1,148 @@
+"""The documents tell the truth: every file, setting, command and dependency is named, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from app.settings import Settings
+from engine import EngineConfig, SamplingParams
+from installer.commands import WORDS
+from tests.source_tree import LAYERS, ROOT, files, imports, modules, tree
+
+ARCHITECTURE, README, SETTINGS = "docs/ARCHITECTURE.md", "README.md", "docs/SETTINGS.md"
+LONGEST = {ARCHITECTURE: 120, "docs/CONTRIBUTING.md": 80}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+TOOLS = {"pytest_xdist", "ruff", "mypy"}  # used by their commands, imported by nobody
+BROUGHT = {"llvmlite"}  # comes with numba, in the release that fits it
+# What belongs to one machine or one network, and nowhere into a file of the repository.
+PRIVATE = re.compile(
+    r"(?<![\w.])/(?:work|root|opt|tmp)/\w|/home/[a-z]+/|/Users/[a-z]+/|C:\\Users\\[a-z]+"
+    r"|pypi\.org|pythonhosted\.org|registry\.npmjs\.org|download\.pytorch\.org"
+)
+MAY_NAME_A_HOST = {"installer/torch_choice.py", "tests/test_docs.py"}
+# Tests of a whole layer rather than of one file.
+WHOLE = ("ladder", "starter_model", "simulator", "numbers", "secrets", "safety", "look", "chat_list")
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def calls(name: str, paths: list[Path]) -> set[str]:
+    """The first word that each call of a method of this name is given: add_argument("--port") -> --port."""
+    nodes = [node for path in paths for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
+    named = [node for node in nodes if isinstance(node.func, ast.Attribute) and node.func.attr == name]
+    return {node.args[0].value for node in named if node.args and isinstance(node.args[0], ast.Constant)}
+
+
+def test_the_architecture_names_every_file() -> None:
+    """In its map: a folder at the start of a line, the files below it indented; doors go without."""
+    named, folder = set(), ""
+    for line in read(ARCHITECTURE).splitlines():
+        if match := re.match(r"(\w+)/\s", line):
+            folder = match[1]
+        if line.startswith("  ") and folder:
+            named |= {f"{folder}/{name}" for name in re.findall(r"(?<![\w/])[\w/]+\.py\b", line)}
+    there = modules(*LAYERS, "installer", "benchmarks")
+    assert named == {path.as_posix() for path in there if path.name != "__init__.py"}
+
+
+@pytest.mark.parametrize("name", LONGEST)
+def test_documents_stay_short(name: str) -> None:
+    assert len(read(name).splitlines()) <= LONGEST[name]
+
+
+@pytest.mark.parametrize("kind", [Settings, SamplingParams, EngineConfig])
+def test_every_setting_is_documented(kind: type) -> None:
+    omitted = {"home", "sampling", "engine"}
+    text = read(SETTINGS)
+    assert not [
+        field.name for field in fields(kind) if f"`{field.name}`" not in text and field.name not in omitted
+    ]
+
+
+def test_every_command_and_option_is_in_the_readme() -> None:
+    text, sources = read(README), modules("app", "ui")
+    assert not [
+        word for word in calls("add_parser", sources) if not re.search(rf"octavo [^`\n]*{word}\b", text)
+    ]
+    assert not [word for word in calls("add_argument", sources) if word.startswith("--") and word not in text]
+    assert not [word for word in WORDS if f"python3 -m installer {word}" not in text]
+
+
+def test_every_link_leads_somewhere() -> None:
+    written = [path for path in files() if path.suffix == ".md"]
+    links = [(path, link) for path in written for link in re.findall(r"\]\(([^)#]+)", read(str(path)))]
+    local = [(path, link) for path, link in links if "://" not in link]
+    assert not [f"{path}: {link}" for path, link in local if not (ROOT / path.parent / link).exists()]
+
+
+def needs(names: list[str]) -> set[str]:
+    """The import names of what pyproject.toml asks for."""
+    return {re.split(r"[<>=]", name)[0].lower().replace("-", "_") for name in names}
+
+
+def taken(*folders: str) -> set[str]:
+    """The packages from elsewhere that the modules in these folders import."""
+    tops = {module.split(".")[0] for path in modules(*folders) for module, _ in imports(path)}
+    return tops - {*sys.stdlib_module_names, *LAYERS, "installer", "tests", "benchmarks"} - BROUGHT
+
+
+def test_every_dependency_is_used_and_every_import_is_a_dependency() -> None:
+    program, extra = needs(PROJECT["dependencies"]), needs(PROJECT["optional-dependencies"]["test"])
+    assert taken(*LAYERS) == program
+    assert taken("tests", "benchmarks") - program == extra - TOOLS
+
+
+def test_every_dependency_has_its_reason() -> None:
+    asked = [line for line in read("pyproject.toml").splitlines() if re.match(r'    "[a-z0-9-]+[<>=]', line)]
+    assert len(asked) == sum(map(len, (PROJECT["dependencies"], PROJECT["optional-dependencies"]["test"])))
+    assert not [line for line in asked if not re.search(r'",\s+# .{5}', line)]
+
+
+def test_every_dependency_s_licence_is_named() -> None:
+    text = read("THIRD_PARTY.md")
+    asked = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["test"]]
+    assert not [name for name in asked if not re.search(rf"\b{re.split(r'[<>=]', name)[0]}\b", text)]
+
+
+def test_nothing_of_one_machine_stands_in_a_file() -> None:
+    found = []
+    for path in files():
+        if path.as_posix() not in MAY_NAME_A_HOST and path.name != "LICENSE":
+            text = (ROOT / path).read_bytes().decode("utf-8", errors="ignore")
+            found += [f"{path}: {match[0]}" for match in PRIVATE.finditer(text)]
+    assert not found
+
+
+def mirrored(path: Path) -> bool:
+    """tests/engine/models/test_decoder_tied.py belongs to engine/models/decoder.py."""
+    name = path.stem.removeprefix("test_")
+    sources = [source.stem for source in (ROOT / Path(*path.parts[1:-1])).glob("*") if source.stem]
+    return any(
+        re.fullmatch(rf"{re.escape(source.strip('_'))}(_\w+)?", name)
+        for source in (*sources, *WHOLE, path.parent.name)
+    )
+
+
+def test_the_tests_mirror_the_tree() -> None:
+    below = [path for path in modules("tests") if len(path.parts) > 2 and path.name.startswith("test_")]
+    assert not [str(path) for path in below if not mirrored(path)]
+
+
+def test_the_version_is_not_one_that_transformers_takes_for_kernels() -> None:
+    assert not PROJECT["version"].startswith("0.18")
+
+
+def test_ci_runs_the_readme_s_test_command() -> None:
+    lines = [
+        line for line in read(".ci/run").splitlines() if line and not line.startswith(("#", "set ", "cd "))
+    ]
+    assert lines == ["exec python3 -m installer test"]

@@ -1,0 +1,53 @@
+"""A chat as rows and notes."""
+
+from __future__ import annotations
+
+import html
+import json
+
+import pytest
+
+from app import ChatView, MessageView, ReplyStats
+from ui.rows import NOTHING, WAITING, row, summary
+
+
+def message(role: str = "assistant", text: str = "x", **more: object) -> MessageView:
+    facts = {"finish_reason": None, "error": "", "stats": None, "streaming": False, **more}
+    return MessageView(id=1, role=role, text=text, **facts)  # type: ignore[arg-type]
+
+
+def shown(each: MessageView) -> str:
+    return str(row(each)["content"]["text"])
+
+
+@pytest.mark.parametrize(
+    "text", ["a\n\n    b", "*a* _b_ `c` ~d~ [e](f)", "$5 \\(x\\) $$", "<b>&amp;</b>", "# 1. > -", "é中😀"]
+)
+def test_what_a_person_wrote_is_shown_letter_by_letter(text: str) -> None:
+    rendered = shown(message("user", text))
+    assert rendered.count("\n") == 0
+    inside = rendered.removeprefix('<div class="said">').removesuffix("</div>")
+    assert html.unescape(inside) == text
+    assert not set("<>*_`~[]$\\") & set(inside)
+
+
+def test_answers_are_left_as_they_are() -> None:
+    text = "def f():\n    return 1"
+    assert row(message(text=text)) == {"role": "assistant", "content": {"type": "text", "text": text}}
+    assert shown(message(text="", streaming=True)) == WAITING
+    assert shown(message(text="")) == NOTHING
+
+
+def test_the_summary_has_one_note_for_each_message_and_no_text() -> None:
+    stats = ReplyStats(tokens=3, tokens_per_s=2.0, first_token_s=0.5, cached_tokens=1, prompt_tokens=9)
+    messages = (message("user", "secret"), message(text="secret", finish_reason="stop", stats=stats))
+    view = ChatView("c", "t", messages, 2, False, 7, "m", 12, 2048, "")
+    found = summary(view, True)
+    assert (
+        found["busy"]
+        and found["chat"] == "c"
+        and (found["used"], found["limit"], found["earlier"]) == (12, 2048, 2)
+    )
+    assert [note["finish"] for note in found["notes"]] == [None, "stop"]
+    assert found["notes"][1]["stats"]["first_token_s"] == 0.5
+    assert "secret" not in json.dumps(found)
