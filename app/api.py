@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
@@ -33,10 +33,8 @@ from .api_stream import Call, Completion, Events, raise_if_failed
 from .api_types import ChatCompletionRequest, error_body, first_complaint
 from .errors import AppError
 from .runtime import Runtime
+from .services import ApiServices
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from .services import ApiServices
 
 T = TypeVar("T")
 MAX_REQUESTS = 256  # that run or wait at one time

@@ -1,5 +1,7 @@
-"""One call of the API while it is answered: the engine's stream, brought from its thread to the server's
-loop, and the two shapes it is sent in, whole or as server-sent events.
+"""One call of the API while it is answered.
+
+The engine's stream is brought from its thread to the server's loop, and sent in one of two shapes: whole, or
+as server-sent events.
 
 Whoever makes a Call must `leave` it; that cancels what is left of the answer.
 """
@@ -125,7 +127,7 @@ class Events(StreamingResponse):
 
 
 def raise_if_failed(part: Delta | Finish) -> None:
-    """Raises EngineError for the end of an answer that is none."""
+    """Raises EngineError if this is the end of an answer that failed or was cancelled."""
     if isinstance(part, Finish) and part.reason is FinishReason.CANCELLED:
         raise EngineError("The answer was cancelled: Octavo is ending.")
     if isinstance(part, Finish) and part.reason is FinishReason.ERROR:

@@ -27,7 +27,7 @@ def ask(
         raise AppError("The prompt is empty.")
     meter = Meter()
     file = ModelStore(settings.home, read_catalogue()).find(settings.model, meter)
-    model = load(file, settings, Keys(settings.home).derive("prefix hashes"), meter)
+    model = load(file, settings, Keys(settings.home).prefix_secret, meter)
     meter.clear()
     system = (Message("system", settings.system_prompt),) if settings.system_prompt else ()
     try:

@@ -64,8 +64,9 @@ def show(findings: dict[str, Any]) -> None:
 
 def _line(name: str, value: Any) -> None:
     if isinstance(value, list | tuple):
-        texts = [each for each in value if isinstance(each, str)]
-        print(*(f"    {text}" for text in texts), sep="\n", end="\n" if texts else "")
+        for text in value:
+            if isinstance(text, str):
+                print(f"    {text}")
     elif isinstance(value, int) and ("bytes" in name or "memory" in name):
         print(f"{name.removesuffix(' bytes')}: {in_words(value)}")
     else:

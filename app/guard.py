@@ -19,6 +19,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .api_types import error_body
 from .keys import Keys, Links
 
 PERSON = "person"
@@ -155,8 +156,7 @@ def _too_large(size: object) -> str:
 
 def _refusal(path: str, status: int, message: str) -> Response:
     if path.startswith(API):
-        error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
-        return JSONResponse({"error": error}, status)
+        return JSONResponse(error_body(message, "invalid_request_error"), status)
     return PlainTextResponse(message, status)
 
 

@@ -65,6 +65,11 @@ class Keys:
         return self.derive(f"session {port}").hex()
 
     @property
+    def prefix_secret(self) -> bytes:
+        """What keys the engine's prefix hashes."""
+        return self.derive("prefix hashes")
+
+    @property
     def api_owner(self) -> str:
         """Whose prefixes an API request may share: one key, one owner."""
         return "api:" + self.derive(f"owner {self.api_key}").hex()[:16]

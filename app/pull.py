@@ -55,7 +55,7 @@ def pull(store: ModelStore, id: str, progress: Progress = lambda stage, part: No
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[Path]:
-    """A scratch folder inside `folder` that no other process uses, and what a killed one left is gone."""
+    """A scratch folder inside `folder`, while no other process pulls; what a killed one left is deleted."""
     lock = FileLock(folder / ".pull.lock")
     try:
         for left in folder.glob(".pull-*"):

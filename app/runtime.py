@@ -48,10 +48,7 @@ def load_llm(file: ModelFile, settings: Settings, secret: bytes, progress: Progr
     """The real loader; torch and the kernels are imported here and nowhere sooner."""
     from engine import LLM
 
-    cache = settings.home / "cache"
-    return LLM.load(
-        file.path, settings.engine, name=file.name, cache_dir=cache, secret=secret, on_progress=progress
-    )
+    return LLM.load(file.path, settings.engine, name=file.name, secret=secret, on_progress=progress)
 
 
 @dataclass(frozen=True, slots=True)

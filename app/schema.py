@@ -1,4 +1,4 @@
-"""The form of chats.db, as steps from nothing to now. A step that was released never changes; new ones come.
+"""The form of chats.db, as steps from nothing to now. A released step never changes; new ones are added.
 
 Ids of messages are never used twice, so that an answer still being written can't land in another chat's
 message.

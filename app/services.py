@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .browser import forget_page
-from .catalogue import Catalogue, read_catalogue
+from .catalogue import read_catalogue
 from .chat import ChatService
 from .guard import Guard
 from .instance import Instance
@@ -25,8 +25,6 @@ class ApiServices:
 
     settings: Settings
     keys: Keys
-    catalogue: Catalogue
-    models: ModelStore
     runtime: Runtime
     guard: Guard
 
@@ -51,11 +49,10 @@ class Services(ApiServices):
 
 def build_api(settings: Settings, load: Loader = load_llm) -> ApiServices:
     """The API's services; the model is not loaded before `runtime.start()`."""
-    home, catalogue, keys = settings.home, read_catalogue(), Keys(settings.home)
-    models = ModelStore(home, catalogue)
-    runtime = Runtime(settings, models, keys.derive("prefix hashes"), load)
+    home, keys = settings.home, Keys(settings.home)
+    runtime = Runtime(settings, ModelStore(home, read_catalogue()), keys.prefix_secret, load)
     guard = Guard(keys, settings.port, on_enter=lambda: forget_page(home))
-    return ApiServices(settings, keys, catalogue, models, runtime, guard)
+    return ApiServices(settings, keys, runtime, guard)
 
 
 def build(settings: Settings, load: Loader = load_llm) -> Services:
@@ -67,6 +64,4 @@ def build(settings: Settings, load: Loader = load_llm) -> Services:
     except BaseException:
         instance.close()
         raise
-    return Services(
-        settings, api.keys, api.catalogue, api.models, api.runtime, api.guard, instance=instance, chats=chats
-    )
+    return Services(settings, api.keys, api.runtime, api.guard, instance, chats)

@@ -1,6 +1,6 @@
 """Where everything lies and what the person decided: the home folder, settings.toml, the environment.
 
-The only file that reads environment variables. `prepare_process` must run before gradio, numba or
+The only file that is steered by environment variables. `prepare_process` must run before gradio, numba or
 huggingface_hub are imported: it turns telemetry off, moves their caches into the home folder and makes new
 files private. Settings never change while the program runs; settings.toml is read, never written.
 """
@@ -23,7 +23,7 @@ from engine import BadRequest, EngineConfig, SamplingParams
 
 from .errors import BadSettings
 
-FOLDERS = ("models", "cache", "gradio", "logs")
+FOLDERS = ("models", "cache", "gradio")
 QUIET = {  # no library may call home
     "DO_NOT_TRACK": "1",
     "GRADIO_ANALYTICS_ENABLED": "False",
@@ -94,6 +94,10 @@ class Settings:
     sampling: SamplingParams = field(default_factory=SamplingParams)
     engine: EngineConfig = field(default_factory=EngineConfig)
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.port <= 65535:
+            raise BadSettings(f"port is {self.port}; it must lie between 1 and 65535.")
+
 
 # how a field's annotation is spelled -> (types taken, in words)
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
@@ -103,12 +107,6 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "float": ((int, float), "a number"),
     "bool": ((bool,), "true or false"),
     "tuple[str, ...]": ((list,), "a list of texts in quotes"),
-}
-# what a key may be, as far as the engine does not check it when a model is loaded
-_RANGES: dict[str, tuple[float, float]] = {
-    "port": (1, 65535),
-    "num_chats": (1, 1024),
-    "context_length": (1, 2**24),
 }
 # engine options that people meet: they stand at the top of the file
 _PROMOTED = ("context_length", "num_chats")
@@ -128,9 +126,9 @@ def load_settings(home: Home, **overrides: Any) -> Settings:
         sampling = SamplingParams(**_table(SamplingParams, values, "sampling"))
         engine = EngineConfig(**promoted, **_table(EngineConfig, values, "engine", omit=_PROMOTED))
         _check(Settings, values, omit=("home",))
+        return Settings(home, sampling=sampling, engine=engine, **values)
     except (BadRequest, BadSettings) as error:
         raise BadSettings(f"{path}: {error}") from error
-    return Settings(home=home, **{**values, "sampling": sampling, "engine": engine})
 
 
 def _table(kind: type, values: dict[str, Any], name: str, omit: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -155,9 +153,6 @@ def _check(kind: type, values: dict[str, Any], prefix: str = "", omit: tuple[str
             raise BadSettings(f"{name} is {value!r}; it must be {words}.")
         if not all(isinstance(text, str) for text in texts):
             raise BadSettings(f"{name} is {value!r}; it must be {words}.")
-        least, most = _RANGES.get(name, (-float("inf"), float("inf")))
-        if isinstance(value, int | float) and not least <= value <= most:
-            raise BadSettings(f"{name} is {value!r}; it must lie between {least} and {most}.")
 
 
 def prepare_process(home: Home, environ: dict[str, str] | os._Environ[str] = os.environ) -> None:

@@ -23,10 +23,10 @@ from .records import Chat, Reply, ReplyStats, StoredMessage
 from .schema import VERSION, migrations
 
 BRANCH = """
-    WITH RECURSIVE branch(id, parent, depth) AS (
-        SELECT id, parent, depth FROM messages WHERE id = :leaf
+    WITH RECURSIVE branch(id, parent) AS (
+        SELECT id, parent FROM messages WHERE id = :leaf
         UNION ALL
-        SELECT m.id, m.parent, m.depth FROM messages m JOIN branch b ON m.id = b.parent WHERE b.depth > :first
+        SELECT m.id, m.parent FROM messages m JOIN branch b ON m.id = b.parent
     )
     SELECT messages.* FROM branch JOIN messages USING (id) ORDER BY messages.depth
 """
@@ -90,15 +90,11 @@ class ChatStore:
         self._file.transact(write)
         self._file.purge()
 
-    def branch(self, id: str, last: int | None = None) -> tuple[StoredMessage, ...]:
-        """The branch on screen, oldest first, or only its `last` messages."""
+    def branch(self, id: str) -> tuple[StoredMessage, ...]:
+        """The branch on screen, oldest first."""
 
         def read(db: Database) -> tuple[StoredMessage, ...]:
-            leaf = _chat(db, id).leaf
-            if leaf is None:
-                return ()
-            first = _message(db, leaf).depth + 1 - last if last else 0
-            rows = db.execute(BRANCH, {"leaf": leaf, "first": first}).fetchall()
+            rows = db.execute(BRANCH, {"leaf": _chat(db, id).leaf}).fetchall()
             return tuple(_stored(row) for row in rows)
 
         return self._file.transact(read)

@@ -1,7 +1,7 @@
 """Token ids and text: a Request in, a Stream of Deltas and one Finish out. Knows nothing of chats or pages.
 
-Enter by the names below. Nothing is imported before a name is used, so that the deciding half (types,
-errors, config, memory_plan, sequence, block_pool, scheduler) starts without torch.
+Enter by the names below. Nothing is imported before a name is used, so that the deciding half (scheduler.py,
+memory_plan.py and all they need) starts without torch.
 """
 
 from __future__ import annotations
@@ -23,13 +23,7 @@ if TYPE_CHECKING:
         UnsupportedModel as UnsupportedModel,
     )
     from .llm import LLM as LLM
-    from .memory_plan import (
-        KindFacts as KindFacts,
-        MemoryFacts as MemoryFacts,
-        MemoryPlan as MemoryPlan,
-        ModelFacts as ModelFacts,
-        plan_memory as plan_memory,
-    )
+    from .memory_plan import MemoryPlan as MemoryPlan
     from .types import (
         Backend as Backend,
         Delta as Delta,
@@ -50,7 +44,7 @@ _NAMES = {
     "types": "FinishReason Priority SamplingParams Message Request Usage Delta Finish Stream Backend "
     "EngineStats",
     "config": "EngineConfig",
-    "memory_plan": "KindFacts MemoryFacts ModelFacts MemoryPlan plan_memory",
+    "memory_plan": "MemoryPlan",
     "device": "DeviceFacts detect",
     "llm": "LLM",
 }

@@ -37,9 +37,7 @@ def make_batch(
 
 
 def fill_batch(batch: ForwardBatch, items: Sequence[PlanItem], block_size: int) -> None:
-    """Write a plan's items into the buffers, in order; the rows wanted are each item's last `samples`
-    tokens.
-    """
+    """Write a plan's items into the buffers, in order. Wanted are the rows of each item's last `samples`."""
     token_ids, positions, cu_lens, context_lens, logit_rows = (
         t.numpy()
         for t in (batch.token_ids, batch.positions, batch.cu_lens, batch.context_lens, batch.logit_rows)

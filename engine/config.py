@@ -1,5 +1,4 @@
-"""What a person or a caller may decide about the engine; everything left at None is decided by
-memory_plan.py, with its reason.
+"""What a person or a caller may decide about the engine. Sizes left at None are decided by memory_plan.py.
 
 Frozen, standard library only. Sizes in bytes, lengths in tokens, times in seconds.
 """
@@ -8,10 +7,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .errors import BadRequest
+
+# name -> (least, most) of what a setting may be
+LIMITS = {
+    "context_length": (16, 2**24),
+    "num_chats": (1, 2**16),
+    "max_num_seqs": (1, 2**12),
+    "max_step_tokens": (17, 2**16),
+    "target_step_s": (0.001, 60.0),
+    "block_size": (16, 128),
+    "kv_pool_bytes": (1, 2**50),
+    "memory_utilization": (0.01, 1.0),
+    "threads": (1, 2**10),
+}
+BACKENDS = ("auto", "numba", "reference")
+
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
-    """Settings of one loaded model."""
+    """Settings of one loaded model. Raises BadRequest for what no machine could do."""
 
     context_length: int | None = None  # None: the model's own, at most what the pool can hold
     num_chats: int = 8  # how many chats of that length the pool should hold; more wait or share
@@ -21,5 +36,20 @@ class EngineConfig:
     block_size: int | None = None  # None: the backend's best
     kv_pool_bytes: int | None = None  # None: sized from the memory that is free
     memory_utilization: float = 0.9  # of what is free now, on cards with memory of their own
-    backend: str = "auto"  # "auto", "numba", "reference"
+    backend: str = "auto"  # one of BACKENDS
     threads: int | None = None  # None: the processor's cores, one left over when there are more than four
+
+    def __post_init__(self) -> None:
+        for name, (least, most) in LIMITS.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise BadRequest(f"{name} is {value:,}; it must lie between {least:,} and {most:,}.")
+        if self.block_size is not None and self.block_size % 16:
+            raise BadRequest(f"block_size is {self.block_size}; it must be a multiple of 16.")
+        if self.backend not in BACKENDS:
+            raise BadRequest(f"backend is {self.backend!r}; it must be one of {', '.join(BACKENDS)}.")
+        if self.max_step_tokens < self.max_num_seqs + 16:
+            raise BadRequest(
+                f"max_step_tokens is {self.max_step_tokens:,}; with max_num_seqs at {self.max_num_seqs:,} it "
+                f"must be at least {self.max_num_seqs + 16:,}, or answers would leave prompts no room."
+            )

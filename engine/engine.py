@@ -26,7 +26,6 @@ class Engine:
         self, scheduler: Scheduler, runner: Runner, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.scheduler, self.runner, self.clock = scheduler, runner, clock
-        self.num_steps = self.num_generated = self.num_prompt = self.num_cached = 0
 
     def step(self) -> list[Progress]:
         """Compute one batch; what every sequence in it got, or how it ended."""
@@ -38,15 +37,13 @@ class Engine:
             if isinstance(tokens, EngineError)
         ]
         tokens = [[] if isinstance(result, EngineError) else result for result in sampled]
-        progress = failed + self.scheduler.commit(plan, tokens, self.clock())
-        self._count(progress)
-        return progress
+        return failed + self.scheduler.commit(plan, tokens, self.clock())
 
     def has_work(self) -> bool:
         """Whether a step would do anything."""
         return self.scheduler.has_work()
 
-    def stats(self, *, last_step_s: float, healthy: bool, fault: str) -> EngineStats:
+    def stats(self, *, healthy: bool, fault: str) -> EngineStats:
         """Counts as they stand."""
         pool = self.scheduler.tables.pools[0]
         return EngineStats(
@@ -55,24 +52,9 @@ class Engine:
             total_blocks=pool.num_usable,
             used_blocks=pool.num_used,
             cached_blocks=pool.num_cached,
-            block_size=pool.block_size,
-            context_length=self.scheduler.max_length,
-            steps=self.num_steps,
-            generated_tokens=self.num_generated,
-            prompt_tokens=self.num_prompt,
-            cached_tokens=self.num_cached,
-            last_step_s=last_step_s,
             healthy=healthy,
             fault=fault,
         )
-
-    def _count(self, progress: list[Progress]) -> None:
-        self.num_steps += 1
-        self.num_generated += sum(len(each.token_ids) for each in progress)
-        for each in progress:
-            if each.reason:
-                self.num_prompt += each.sequence.num_prompt
-                self.num_cached += each.sequence.num_cached
 
 
 def make_scheduler(plan: MemoryPlan, facts: ModelFacts, config: EngineConfig, secret: bytes) -> Scheduler:

@@ -1,7 +1,7 @@
-"""What can go wrong in the engine, as sentences for the person who meets them: what happened, the two
-numbers, what to do.
+"""What can go wrong in the engine, as sentences for the person who meets them.
 
-One base for the layer. `assert` is for our own bugs; these are for the world. Standard library only.
+They say what happened, the two numbers, and what to do. One base for the layer. `assert` is for our own bugs;
+these are for the world. Standard library only.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence as Seq
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from kernels import Ops
 from .checkpoints import GgufFile, read_gguf
 from .config import EngineConfig
 from .detokenizer import Detokenizer
-from .device import DeviceFacts, detect
+from .device import detect
 from .engine import Engine, make_scheduler
 from .errors import EngineError
 from .kv_cache import bytes_per_token
@@ -29,13 +30,18 @@ from .memory_plan import KindFacts, MemoryFacts, MemoryPlan, ModelFacts, plan_me
 from .models import ModelConfig, load_decoder
 from .prompt import build_prompt
 from .runner import Runner
-from .sequence import Sequence as TokenSequence
-from .service import Answer, EngineService, Job
+from .sequence import Sequence
+from .service import EngineService, Job, JobStream
 from .templates import TemplateRenderer
 from .tokenizer import Tokenizer
 from .types import EngineStats, Finish, FinishReason, Message, Priority, Request, SamplingParams
 
-Progress = Callable[[str, float], None]  # what is being done, and how far it is from 0 to 1
+_PROBE = Request(
+    (Message("user", "Hello"),),
+    SamplingParams(temperature=0, max_tokens=2, ignore_eos=True),
+    owner="probe",
+    priority=Priority.BACKGROUND,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,6 @@ class LLM:
 
     facts: ModelFacts
     plan: MemoryPlan
-    device: DeviceFacts
     tokenizer: Tokenizer
     renderer: TemplateRenderer
     service: EngineService
@@ -53,25 +58,20 @@ class LLM:
     @staticmethod
     def load(
         path: Path,
-        config: EngineConfig | None = None,
+        config: EngineConfig = EngineConfig(),
         *,
         name: str = "",
-        cache_dir: Path | None = None,
         secret: bytes = b"",
-        on_progress: Progress | None = None,
+        on_progress: Callable[[str, float], None] = lambda stage, part: None,
     ) -> LLM:
-        """Load a GGUF file. `secret` keys the prefix hashes; `cache_dir` keeps what is quicker read than
-        made.
+        """Load a GGUF file. `secret` keys the prefix hashes; `on_progress` hears what is done, and how far.
 
         Raises BadCheckpoint, UnsupportedModel or ModelTooLarge; nothing stays behind then.
-
         """
-        config = config or EngineConfig()
-        progress = on_progress or (lambda stage, fraction: None)
         torch.set_num_threads(1)  # torch's own pool spins beside ours and halves its speed
         with read_gguf(path) as checkpoint:
             model_config = ModelConfig.from_gguf(checkpoint)
-            progress("tokenizer", 0.0)
+            on_progress("tokenizer", 0.0)
             tokenizer = Tokenizer(checkpoint.metadata)
             renderer = TemplateRenderer.of(tokenizer)
             ops = kernels.select("cpu", config.backend, **_backend_options(config))
@@ -82,7 +82,7 @@ class LLM:
                 memory = MemoryFacts(device.memory_total, device.memory_available, device.unified)
                 plan = plan_memory(memory, facts, config)
                 model = load_decoder(
-                    checkpoint, model_config, ops, plan.context_length, lambda part: progress("weights", part)
+                    checkpoint, model_config, ops, plan.context_length, partial(on_progress, "weights")
                 )
                 runner = Runner(model, ops, plan)
             except BaseException:
@@ -91,10 +91,10 @@ class LLM:
                 raise
         scheduler = make_scheduler(plan, facts, config, secret)
         service = EngineService(Engine(scheduler, runner))
-        llm = LLM(facts, plan, device, tokenizer, renderer, service, runner)
-        progress("warm-up", 0.0)
+        llm = LLM(facts, plan, tokenizer, renderer, service, runner)
+        on_progress("warm-up", 0.0)
         llm._warm_up()
-        progress("ready", 1.0)
+        on_progress("ready", 1.0)
         return llm
 
     @property
@@ -102,12 +102,7 @@ class LLM:
         """The longest conversation, prompt and answer together."""
         return self.plan.context_length
 
-    @property
-    def tokenizer_fingerprint(self) -> str:
-        """What a reply's token ids are valid for."""
-        return self.tokenizer.fingerprint
-
-    def submit(self, request: Request) -> Answer:
+    def submit(self, request: Request) -> JobStream:
         """Start to answer. Raises BadRequest, PromptTooLong, TemplateError or EngineStopped."""
         submitted = time.monotonic()
         prompt = self.prompt(request.messages, request.date)
@@ -116,7 +111,7 @@ class LLM:
         job = Job(
             params, seed, Detokenizer(self.tokenizer, params.stop), submitted, self.tokenizer.fingerprint
         )
-        sequence = TokenSequence(
+        sequence = Sequence(
             id=request.id or secrets.token_hex(8),
             prompt=prompt,
             max_tokens=params.max_tokens,
@@ -127,13 +122,9 @@ class LLM:
         )
         return self.service.submit(sequence)
 
-    def prompt(self, messages: Sequence[Message], date: str = "") -> list[int]:
+    def prompt(self, messages: Seq[Message], date: str = "") -> list[int]:
         """The ids of a conversation, up to where the next answer begins."""
-        return build_prompt(self.tokenizer, self.renderer, messages, date)
-
-    def count_tokens(self, messages: Sequence[Message], date: str = "") -> int:
-        """The length of a conversation as the model sees it."""
-        return len(self.prompt(messages, date))
+        return build_prompt(self.tokenizer, self.renderer, messages, date, self.context_length)
 
     def stats(self) -> EngineStats:
         """How busy the engine is, and whether it is sound."""
@@ -178,20 +169,10 @@ def model_facts(name: str, checkpoint: GgufFile, config: ModelConfig, ops: Ops) 
 
 
 def fingerprint(checkpoint: GgufFile) -> str:
-    """Tells one checkpoint from another: its header and its size. The weights themselves are checked at
-    download.
-    """
+    """Tells one checkpoint from another by its header. The weights themselves are checked at download."""
     header = blake2b(digest_size=16)
     for tensor in checkpoint.tensors.values():
         header.update(repr(tensor).encode())
     for key, value in checkpoint.metadata.items():
         header.update(f"{key}={value!r}".encode())
     return header.hexdigest()
-
-
-_PROBE = Request(
-    (Message("user", "Hello"),),
-    SamplingParams(temperature=0, max_tokens=2, ignore_eos=True),
-    owner="probe",
-    priority=Priority.BACKGROUND,
-)

@@ -20,18 +20,6 @@ GIB = 2**30
 LEFT_TO_OTHERS = 4 * GIB  # where device memory is system memory; a quarter of machines too small for that
 LEAST_CONTEXT = 512  # tokens; with less than that nobody can chat
 
-# setting -> (least, most) of what it may be
-LIMITS = {
-    "context_length": (16, 2**24),
-    "num_chats": (1, 2**16),
-    "max_num_seqs": (1, 2**12),
-    "max_step_tokens": (17, 2**16),
-    "target_step_s": (0.001, 60.0),
-    "block_size": (16, 128),
-    "kv_pool_bytes": (1, 2**50),
-    "memory_utilization": (0.01, 1.0),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
@@ -90,8 +78,7 @@ class MemoryPlan:
 
 
 def plan_memory(facts: MemoryFacts, model: ModelFacts, config: EngineConfig) -> MemoryPlan:
-    """Size everything. Raises BadRequest for impossible settings, ModelTooLarge where no chat fits."""
-    check_settings(config)
+    """Size everything. BadRequest: the model has no such context. ModelTooLarge: not one chat fits."""
     block_size, why_block_size = choose_block_size(model, config)
     kinds = tuple(kind.with_blocks(block_size) for kind in model.kinds)
     chat = Chat(kinds, block_size, config.max_step_tokens)
@@ -151,25 +138,10 @@ class Chat:
         return tuple(1 + int(n * chats) for n in self.blocks(context_length))
 
 
-def check_settings(config: EngineConfig) -> None:
-    """Refuse what no machine could do. Raises BadRequest."""
-    for name, (least, most) in LIMITS.items():
-        value = getattr(config, name)
-        if value is not None and not least <= value <= most:
-            raise BadRequest(f"{name} is {value:,}; it must lie between {least:,} and {most:,}.")
-    if config.max_step_tokens < config.max_num_seqs + 16:
-        raise BadRequest(
-            f"max_step_tokens is {config.max_step_tokens:,}; with max_num_seqs at {config.max_num_seqs:,} it "
-            f"must be at least {config.max_num_seqs + 16:,}, or answers would leave prompts no room."
-        )
-
-
 def choose_block_size(model: ModelFacts, config: EngineConfig) -> tuple[int, str]:
     """Tokens per block, and why."""
     if config.block_size is None:
         return model.block_size, f"A block holds {model.block_size} tokens, the best size for this backend."
-    if config.block_size % 16:
-        raise BadRequest(f"block_size is {config.block_size}; it must be a multiple of 16, at most 128.")
     return config.block_size, f"A block holds {config.block_size} tokens, as set."
 
 

@@ -5,6 +5,8 @@ Given a plan, it copies what must be copied, fills the batch, runs the record an
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from kernels import Ops
@@ -16,6 +18,8 @@ from .memory_plan import MemoryPlan
 from .models import Buffers, Decoder
 from .plan import Plan, PlanItem
 from .sampler import SamplingRow, sample
+
+log = logging.getLogger("octavo.engine")
 
 
 class Runner:
@@ -63,3 +67,6 @@ def sample_item(logits: np.ndarray, item: PlanItem) -> list[int] | EngineError:
         ]
     except EngineError as error:
         return error
+    except Exception as error:  # nothing was changed yet: whatever it is, it is this request's alone
+        log.exception("a token could not be sampled")
+        return EngineError(f"The next token could not be chosen: {type(error).__name__}: {error}.")

@@ -17,6 +17,8 @@ import numpy as np
 from .errors import EngineError
 from .types import SamplingParams
 
+# Below this temperature the likeliest token is taken: logits divided by less leave float32's range.
+COLDEST = 1e-5
 # Candidates less likely than this fraction of the likeliest are looked at only if the others do not suffice.
 UNLIKELY = 1e-4
 
@@ -50,7 +52,7 @@ def sample(logits: np.ndarray, row: SamplingRow) -> int:
         raise EngineError(
             f"The model computed {peak} for the token at position {row.position}; it was stopped."
         )
-    if row.params.temperature == 0:
+    if row.params.temperature < COLDEST:
         return best
     weights = np.exp((logits - peak) / np.float32(row.params.temperature))  # the likeliest has weight 1
     ids, kept = candidates(weights, row.params)
@@ -60,8 +62,10 @@ def sample(logits: np.ndarray, row: SamplingRow) -> int:
 
 
 def penalize(logits: np.ndarray, row: SamplingRow) -> np.ndarray:
-    """Repetition (CTRL, arXiv 1909.05858; prompt and answer), frequency and presence (OpenAI's; answer
-    only).
+    """The logits less their penalties.
+
+    Repetition (CTRL, arXiv 1909.05858) looks at prompt and answer; frequency and presence (OpenAI's) only at
+    the answer.
     """
     params = row.params
     if params.repetition_penalty == 1 and params.frequency_penalty == 0 and params.presence_penalty == 0:

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from math import inf
 
 from .detokenizer import Detokenizer
 from .engine import Engine
@@ -41,7 +40,7 @@ class Job:
     num_answer: int = 0  # tokens sampled, the end token not counted
 
 
-class Answer:
+class JobStream:
     """A Stream: what one caller sees of its job."""
 
     def __init__(self, job: Job, cancel: Callable[[], None]) -> None:
@@ -66,7 +65,6 @@ class EngineService:
         self._engine = engine
         self._commands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._open: dict[str, Sequence] = {}
-        self._last_token = -inf
         self._last_step = time.monotonic()  # or the moment when there was nothing to do
         self._fault = ""
         self._closed = False
@@ -74,14 +72,14 @@ class EngineService:
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
-    def submit(self, sequence: Sequence) -> Answer:
+    def submit(self, sequence: Sequence) -> JobStream:
         """Take a sequence whose `request` is a Job. Raises PromptTooLong or EngineStopped at once."""
         self._engine.scheduler.admit(sequence)
         with self._door:
             if self._closed or self._fault:
                 raise EngineStopped(self._fault or "The engine is closed; it takes nothing more.")
             self._commands.put(lambda: self._add(sequence))
-        return Answer(sequence.request, lambda: self._commands.put(lambda: self._cancel(sequence.id)))
+        return JobStream(sequence.request, lambda: self._commands.put(lambda: self._cancel(sequence.id)))
 
     def stats(self) -> EngineStats:
         """Counts as they stand; read from any thread, exact between two steps."""
@@ -89,9 +87,7 @@ class EngineService:
         fault = self._fault
         if not fault and self._engine.has_work() and now - self._last_step > STALL_S:
             fault = f"The engine has not finished a step for {now - self._last_step:.0f} s."
-        return self._engine.stats(
-            last_step_s=now - self._last_token, healthy=not fault and not self._closed, fault=fault
-        )
+        return self._engine.stats(healthy=not fault and not self._closed, fault=fault)
 
     def close(self) -> None:
         """Cancel what runs and end the thread."""
@@ -143,7 +139,6 @@ class EngineService:
             return
         job: Job = sequence.request
         if progress.token_ids:
-            self._last_token = now
             job.first_token = job.first_token or now
         text, kept = "", []
         for token_id in progress.token_ids:

@@ -112,9 +112,8 @@ def main() -> None:
             return
         alarm(setup["seconds"])
         try:
-            template = template or environment().from_string(
-                setup["template"]
-            )  # compiled in the render's time
+            # compiled within the first render's time
+            template = template or environment().from_string(setup["template"])
             answer = json.dumps({"text": render(template, json.loads(line), setup)})
         except MemoryError:
             answer = json.dumps({"error": f"it wanted more than {setup['memory'] >> 20} MiB of memory"})

@@ -87,7 +87,7 @@ class TemplateRenderer:
         return str(answer["text"])
 
     def _ask(self, request: bytes) -> bytes:
-        """The helper's answer, a line. Asks a second helper if the first had died, of whatever."""
+        """The helper's answer, a line. Asks a second helper if the first has died, for whatever reason."""
         for _ in range(2):
             worker = self._started()
             if not self._is_ready and not _exchange(worker, self._setup, START_LIMIT_S):

@@ -23,6 +23,7 @@ from .errors import BadCheckpoint, UnsupportedModel
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # tokenizer.ggml.token_type
 SPACE = "▁"  # how SentencePiece writes a space
+LONG = 5_000  # characters: what takes longer than the 10 ms that Python gives a thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,10 @@ class Tokenizer:
             return []
         if self._is_spm:
             text = (" " * (start and self.space_prefix) + text).replace(" ", SPACE)
-        return self._bpe.encode(text, add_special_tokens=False).ids
+        if len(text) < LONG:
+            return self._bpe.encode(text, add_special_tokens=False).ids
+        # this one lets other threads run meanwhile
+        return self._bpe.encode_batch_fast([text], add_special_tokens=False)[0].ids
 
     def _name_special_tokens(self, keys: _Keys, vocab: dict[str, int], pre: PreTokenizer) -> None:
         def of_type(*types: int) -> set[int]:

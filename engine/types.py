@@ -1,5 +1,4 @@
-"""The nouns that cross the engine's border: what is asked, what streams back, how it ends, what can be
-measured.
+"""The nouns that cross the engine's border: what is asked, what streams back, how it ends, how busy it is.
 
 Frozen dataclasses only, standard library only. Times are in seconds, sizes in bytes, lengths in tokens.
 """
@@ -48,8 +47,10 @@ MAX_STOPS, MAX_STOP_LENGTH = 16, 256
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How the next token is chosen. temperature 0 is greedy; top_k 0, top_p 1, min_p 0 and penalties 1, 0,
-    0 are off.
+    """How the next token is chosen.
+
+    temperature 0 is greedy; top_k 0, top_p 1, min_p 0 and penalties 1, 0, 0 are off. Raises BadRequest for
+    what lies outside LIMITS.
     """
 
     temperature: float = 0.7
@@ -82,9 +83,7 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation. A reply carries the ids that were sampled, valid for the tokenizer named
-    beside them.
-    """
+    """One turn of a conversation. A reply carries the ids that were sampled, and for which tokenizer."""
 
     role: str  # "system", "user" or "assistant"
     content: str
@@ -94,15 +93,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A conversation to be continued. `owner` says whose prefixes may be shared; `date` is what the
-    template takes for today.
-    """
+    """A conversation to be continued."""
 
     messages: tuple[Message, ...]
     sampling: SamplingParams = field(default_factory=SamplingParams)
-    owner: str = "person"
+    owner: str = "person"  # whose prefixes may be shared
     priority: Priority = Priority.CHAT
-    date: str = ""  # ISO, 2026-11-30; "": today
+    date: str = ""  # what the template takes for today: ISO, 2026-11-30; "": today
     id: str = ""  # "": one is made
 
 
@@ -150,27 +147,18 @@ class Backend(Protocol):
     """Whatever can answer: the engine in this process, later a server elsewhere."""
 
     def submit(self, request: Request) -> Stream:
-        """Take a request. Raises EngineError at once for what can never be served; everything later ends in
-        a Finish.
-        """
+        """Take a request. Raises EngineError for what can never be served; all else ends in a Finish."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EngineStats:
-    """The engine's state between two steps, for pages, /health and metrics."""
+    """The engine's state between two steps, for pages and /health."""
 
     running: int
     waiting: int
     total_blocks: int
     used_blocks: int
     cached_blocks: int
-    block_size: int
-    context_length: int
-    steps: int
-    generated_tokens: int
-    prompt_tokens: int
-    cached_tokens: int
-    last_step_s: float  # time since the last step that gave a token; inf before the first
     healthy: bool  # a token was produced when it was loaded; since then no fault, and steps go on
     fault: str = ""

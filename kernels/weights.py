@@ -1,8 +1,8 @@
 """Weight matrices as the engine hands them to a backend: plain tensors in one canonical layout per format.
 
 A format says how a matrix lies in memory. A backend's `pack` turns these into whatever its kernels read
-best; nothing else looks inside. Words: N output rows, K inputs; a group is 32 inputs of one row, a super-
-group 256. All tensors are contiguous and on the processor. This file knows nothing of checkpoints:
+best; nothing else looks inside. Words: N output rows, K inputs; a group is 32 inputs of one row, a
+super-group 256. All tensors are contiguous and on the processor. This file knows nothing of checkpoints:
 engine/formats maps each source type to one of these, exactly where the source allows it.
 """
 
@@ -17,9 +17,7 @@ GROUP, SUPER_GROUP = 32, 256
 
 
 def unpack_nibbles(packed: Tensor) -> Tensor:
-    """uint8 [N, K / 2] -> uint8 [N, K]: byte j of a group's 16 holds input j in its low half and input 16 +
-    j in its high half.
-    """
+    """uint8 [N, K / 2] -> uint8 [N, K]. Byte j of a group's 16 holds input j below and input 16 + j above."""
     groups = packed.view(packed.shape[0], -1, 1, GROUP // 2)
     return torch.cat([groups & 15, groups >> 4], 2).view(packed.shape[0], -1)
 

@@ -155,13 +155,10 @@ def load_decoder(
     max_positions: int,
     on_progress: Callable[[float], None],
 ) -> Decoder:
-    """Read, convert and pack every matrix; at most one layer group is in memory beside what is already
-    packed.
-    """
+    """Read, convert and pack every matrix; beside what is packed, only one is in memory at a time."""
     load, vocab = Loader(checkpoint, config, ops), config.vocab_size
     embedding = load.pack(("token_embd", vocab), width=config.hidden_size)
-    tied = "output.weight" not in checkpoint.tensors
-    head = embedding if tied else load.pack(("output", vocab), width=config.hidden_size)
+    head = embedding if config.tied_head else load.pack(("output", vocab), width=config.hidden_size)
     layers = []
     for i in range(config.num_layers):
         layers.append(load.layer(i))

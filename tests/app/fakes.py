@@ -74,12 +74,8 @@ class FakeModel:
         return self.new.get(timeout=PATIENCE_S)
 
     def stats(self) -> EngineStats:
-        counts = dict.fromkeys(("running", "waiting", "used_blocks", "cached_blocks", "steps"), 0)
-        tokens = dict.fromkeys(("generated_tokens", "prompt_tokens", "cached_tokens"), 0)
-        sizes = {"total_blocks": 8, "block_size": 16, "context_length": self.context_length}
-        return EngineStats(
-            **counts, **tokens, **sizes, last_step_s=0.0, healthy=not self.fault, fault=self.fault
-        )
+        counts = dict.fromkeys(("running", "waiting", "used_blocks", "cached_blocks"), 0)
+        return EngineStats(**counts, total_blocks=8, healthy=not self.fault, fault=self.fault)
 
     def close(self) -> None:
         self.closed = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -38,7 +39,7 @@ def test_the_browser_is_sent_to_the_page(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(browser, "SNAP", tmp_path / "no snap here")
     script = tmp_path / "browser.py"
     script.write_text(BROWSER)
-    monkeypatch.setenv("BROWSER", f"{sys.executable} {script} {tmp_path / 'asked'} %s")
+    monkeypatch.setenv("BROWSER", shlex.join([sys.executable, str(script), str(tmp_path / "asked")]) + " %s")
     browser.open_page(Home(tmp_path), LINK)
     opened, in_a_process_list = asked(tmp_path / "asked")
     assert opened == (tmp_path / "enter.html").as_uri() and in_a_process_list == "False"

@@ -75,6 +75,9 @@ def test_what_was_given_counts_more_than_the_file(tmp_path: Path) -> None:
         ("[sampling]\nmax_tokens = 0", "max_tokens", "0"),
         ("[engine]\nthreads = 1.5", "engine.threads", "1.5"),
         ("[engine]\ncontext_length = 5", "engine.context_length", "5"),
+        ("[engine]\nblock_size = 24", "block_size", "24"),
+        ("[engine]\nthreads = 0", "threads", "0"),
+        ('[engine]\nbackend = "cuda"', "backend", "cuda"),
     ],
 )
 def test_a_bad_value_is_named_and_the_file_left_alone(

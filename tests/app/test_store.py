@@ -80,14 +80,6 @@ def test_the_newest_stands_first_whatever_the_clock_says(
     assert store.chats()[0].id == chats[0]
 
 
-def test_the_last_messages(store: ChatStore) -> None:
-    chat = new_chat(store)
-    for number in range(5):
-        say(store, chat, f"q{number}", f"a{number}")
-    assert [message.text for message in store.branch(chat, last=3)] == ["a3", "q4", "a4"]
-    assert len(store.branch(chat, last=100)) == 10
-
-
 def test_another_answer_is_a_branch_of_its_own(store: ChatStore) -> None:
     chat = new_chat(store)
     first = say(store, chat, "question", "first")

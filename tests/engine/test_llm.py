@@ -71,7 +71,7 @@ def test_the_starter_model_knows(starter: LLM, question: str, answer: str) -> No
     text, token_ids, finish = listen(starter, ask(question, max_tokens=48, ignore_eos=False))
     assert answer in text.lower()
     assert finish.usage.completion_tokens == len(token_ids)
-    assert finish.tokenizer == starter.tokenizer_fingerprint
+    assert finish.tokenizer == starter.tokenizer.fingerprint
     assert starter.stats().healthy
 
 
@@ -176,6 +176,25 @@ def test_a_fault_of_the_step_ends_every_stream_and_is_told(
     assert "the device is gone" in tiny.stats().fault
     with pytest.raises(EngineStopped, match="the device is gone"):
         tiny.submit(ask("hello"))
+
+
+def test_a_fault_in_sampling_costs_its_own_request(tiny: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    from engine.sampler import sample
+
+    def broken(logits: object, row: object) -> int:
+        if row.params.seed == 13:
+            raise IndexError("no such place")
+        return sample(logits, row)
+
+    monkeypatch.setattr("engine.runner.sample", broken)
+    other = tiny.submit(ask("Go on", max_tokens=60))
+    finish = listen(tiny, ask("hello", seed=13))[2]
+    assert finish.reason is FinishReason.ERROR
+    assert "no such place" in finish.error
+    *_, finish = other
+    assert finish.reason is FinishReason.LENGTH
+    assert tiny.stats().healthy
+    assert tiny.stats().used_blocks == 0
 
 
 def test_a_step_that_hangs_is_told(tiny: LLM, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,6 +84,15 @@ def test_greedy_takes_the_likeliest_and_leaves_the_logits_alone() -> None:
     np.testing.assert_array_equal(logits, before)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("temperature", [5e-324, 1e-46, 1e-40, 1e-30, 1e-6, 1e-5])
+def test_next_to_no_temperature_is_greedy(temperature: float) -> None:
+    logits = some_logits(5, 30.0)
+    for more in ({}, {"top_p": 1.0}, {"top_k": 5, "min_p": 0.5}):
+        params = SamplingParams(temperature=temperature, **more)
+        assert sample(logits, SamplingRow(params, 1, 1)) == logits.argmax()
+
+
 def test_draws_follow_the_probabilities() -> None:
     logits = np.log(np.array([0.5, 0.3, 0.15, 0.05], np.float32))
     params, draws = SamplingParams(temperature=1, top_p=1), 20_000

@@ -1,7 +1,7 @@
 """The real page on the real app in a real browser; only the model is a stand-in: the test writes its answers.
 
-One server and one browser for all tests of a process. Each test has a browser profile of its own, and at its
-end it is checked that nothing was asked of another machine and nothing went wrong in the page's scripts.
+One server for all tests of a process, one browser for a file. Each test has a browser profile of its own, and
+at its end it is checked that nothing was asked of another machine and the page's scripts had no error.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def serving(folder: Path, gate: threading.Event | None = None) -> Iterator[Serve
         services.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, Chrome or Edge."""
+    """Chromium, Chrome or Edge; for one file, since no other event loop can run in this thread meanwhile."""
     found = find_browser()
     if found is None:
         pytest.fail(

@@ -28,7 +28,7 @@ def passed(
         sent.append(message)
 
     with pytest.raises(StopIteration):  # nothing in it waits for anything
-        PageHead(app, HEAD)({"type": "http"}, None, send).send(None)  # type: ignore[arg-type, attr-defined]
+        PageHead(app, HEAD)({"type": "http"}, None, send).send(None)  # type: ignore[arg-type]
     return sent
 
 

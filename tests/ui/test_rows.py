@@ -13,7 +13,7 @@ from ui.rows import NOTHING, WAITING, row, summary
 
 def message(role: str = "assistant", text: str = "x", **more: object) -> MessageView:
     facts = {"finish_reason": None, "error": "", "stats": None, "streaming": False, **more}
-    return MessageView(id=1, role=role, text=text, **facts)  # type: ignore[arg-type]
+    return MessageView(id=1, role=role, text=text, **facts)
 
 
 def shown(each: MessageView) -> str:

@@ -79,7 +79,7 @@ def test_titles_and_errors_are_text(page: Page, served: Served) -> None:
     assert page.evaluate("window.hit") is None
 
 
-HOSTILE = [
+HOSTILE: list[object] = [
     *(None, 7, "x", [], {}, {"do": "new\0"}, {"do": ["send"]}, {"do": "send"}, {"do": "delete", "chat": 1}),
     {"do": "send", "chat": {}, "text": []},
     {"do": "text", "chat": "x", "message": None},

@@ -1,0 +1,150 @@
+"""The command `octavo`. `octavo run`, or no word at all, opens the chat page; every other word goes to the
+app and works without Gradio.
+
+Start-up in the order of what a person waits for: the home folder and its lock, the port, Gradio, the page,
+the browser; the model is loaded when the page can be used, in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import app
+from app import AlreadyRunning, AppError, Home, Keys
+
+if TYPE_CHECKING:
+    from app import Services
+
+RESTART = 75  # the exit code that asks whoever started this process to start it again
+# importing torch stops all other threads for half a second, in the middle of the page's coming up if it is
+# not made to wait
+PAGE_FIRST_S, PAINT_S = 2.5, 0.3
+ELSEWHERE = ("-h", "--help", "--version")  # options that are about all words
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    word = words[0] if words else "run"
+    if word != "run" and (word in ELSEWHERE or not word.startswith("-")):
+        return app.main(words)
+    try:
+        return run(words[1:] if word == "run" else words)
+    except AppError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+
+
+def run(argv: Sequence[str]) -> int:
+    """Open the chat page and serve it until Ctrl-C, a polite kill or a wish to restart. Raises AppError."""
+    parser = argparse.ArgumentParser("octavo run", description="Open the chat page.")
+    parser.add_argument("--port", type=int, help="where the page is served, on this machine only")
+    parser.add_argument("--model", help="a model's id, see `octavo models`, or the path of a GGUF file")
+    parser.add_argument("--no-browser", action="store_true", help="print the page's link, open nothing")
+    options = parser.parse_args(argv)
+    home = Home.find()
+    app.prepare_process(home)
+    settings = app.load_settings(home, port=options.port, model=options.model)
+    try:
+        with without_pandas():
+            services = app.build(settings)
+    except AlreadyRunning as error:
+        return _show_running(home, error, not options.no_browser)
+    with closing(services):
+        app.listen(settings.port).close()  # a port in use is said before Gradio is imported
+        return _serve(services, not options.no_browser)
+
+
+@contextmanager
+def without_pandas() -> Iterator[None]:
+    """Imports in here find no pandas: sqlite-utils would spend half a second on it, to know one type."""
+    if "pandas" in sys.modules:
+        yield
+        return
+    sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["pandas"]
+
+
+def _show_running(home: Home, error: AlreadyRunning, browser: bool) -> int:
+    """Another process has this home folder: its page is what is wanted."""
+    print(error)
+    port = error.port or app.running_port(home)
+    _present(home, Keys(home).link(port), browser)
+    return 0
+
+
+def _present(home: Home, link: str, browser: bool) -> None:
+    print(f"Octavo is ready: {link}", flush=True)
+    if browser:
+        app.open_page(home, link)
+
+
+def _serve(services: Services, browser: bool) -> int:
+    """The page's whole life; the exit code."""
+    from .chat_page import ChatPage
+    from .shell import serve
+
+    end = _End()
+    page = ChatPage(services.chats, services.runtime, restart=end.restart)
+    settings, blocks = services.settings, page.build()
+    serve(blocks, settings.port, services.guard.wrap, app.api_routes(services))
+    try:
+        services.instance.announce(settings.port)
+        _present(settings.home, services.keys.link(settings.port), browser)
+        threading.Thread(target=_load, args=(services, page.was_shown, end), daemon=True).start()
+        return end.wait()
+    finally:
+        blocks.close(verbose=False)
+
+
+def _load(services: Services, was_shown: threading.Event, end: _End) -> None:
+    """Load the model once the page stands on the screen, or nobody seems to look at it."""
+    if was_shown.wait(PAGE_FIRST_S):
+        time.sleep(PAINT_S)
+    if not end.is_asked:
+        services.runtime.start()
+
+
+class _End:
+    """Whether the program should end, and with which code. The main thread waits; any thread may ask."""
+
+    def __init__(self) -> None:
+        self._asked, self._code = threading.Event(), 0
+        signal.signal(signal.SIGTERM, self._signalled)
+        signal.signal(signal.SIGINT, self._signalled)
+
+    def restart(self) -> None:
+        """End, to be started again."""
+        self._code = RESTART
+        self._asked.set()
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it comes now."""
+        return self._asked.is_set()
+
+    def wait(self) -> int:
+        """Sleep until then; the exit code."""
+        while not self._asked.wait(0.5):  # Windows delivers Ctrl-C only between waits
+            pass
+        return self._code
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        self._asked.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

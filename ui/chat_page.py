@@ -1,0 +1,178 @@
+"""The chat page. Answers grow in the app; a tab only watches one chat, so closing or reloading it costs
+nothing.
+
+Three ways lead here from the page's scripts (assets/link.js): the event `show` mirrors a chat into a tab
+until its answer ends; the functions `act` (do something) and `frame` (what changed) answer at once. What
+they are given comes from a browser and is not trusted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import json
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from app import AppError, ChatService, ChatView, Runtime, UnknownChat
+
+from .quick_gradio import gradio as gr
+from .rows import row, summary
+from .shell import part
+
+UPDATES_PER_S = 12  # of an answer on the screen
+CHARACTERS_PER_S = 50_000  # a long answer is drawn less often: the browser renders all of it each time
+MOST_MESSAGES = 2_000  # on one page
+LATEX = [("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False)]  # begin, end, on a line of its own
+TALK: dict[str, Any] = {  # Chatbot as a plain list of messages: scrolling and buttons are ours (talk.js)
+    "autoscroll": False,
+    "buttons": [],
+    "container": False,
+    "feedback_options": None,
+    "group_consecutive_messages": False,
+    "height": None,
+    "latex_delimiters": [{"left": begin, "right": end, "display": alone} for begin, end, alone in LATEX],
+    "layout": "bubble",
+    "show_label": False,
+}
+
+
+class ChatPage:
+    """The page's side of the chats. One object for all tabs."""
+
+    def __init__(self, chats: ChatService, runtime: Runtime, restart: Callable[[], None]) -> None:
+        self.chats, self.runtime, self.restart = chats, runtime, restart
+        self.was_shown = threading.Event()  # some tab has a chat on its screen
+        self._watching: dict[str, object] = {}  # tab -> the one `show` that may write to it
+
+    def build(self) -> gr.Blocks:
+        """The page's components and what they do."""
+
+        def act(data: Any) -> dict[str, Any]:  # Gradio marks these functions, which a method does not allow
+            return self.act(data)
+
+        def frame(data: Any) -> dict[str, Any]:
+            return self.frame(data)
+
+        with gr.Blocks(title="Octavo", analytics_enabled=False, fill_height=True, fill_width=True) as blocks:
+            with gr.Row(elem_id="spread"):
+                rail = part("rail", "link", "rail", server_functions=[act, frame])
+                with gr.Column(elem_id="page"):
+                    head = part("head", "head")
+                    talk = gr.Chatbot(elem_id="talk", **TALK)
+                    part("desk", "desk")
+            quiet: dict[str, Any] = {
+                "show_progress": "hidden",
+                "api_visibility": "private",
+                "trigger_mode": "multiple",
+            }
+            rail.show(self.show, None, [talk, head], concurrency_limit=None, **quiet)
+            rail.leave(self.leave, None, None, queue=False, **quiet)
+        return blocks
+
+    async def show(self, event: gr.EventData, request: gr.Request) -> AsyncIterator[tuple[Any, Any]]:
+        """Mirror a chat into the tab until its answer ends or the tab shows something else."""
+        tab, mine = request.session_hash or "", object()
+        self._watching[tab] = mine
+        try:
+            chat, last = await asyncio.to_thread(self._choose, event._data)
+            self.chats.attend(chat)
+            async for view, busy in self._watch(tab, mine, chat, last):
+                yield [row(message) for message in view.messages], summary(view, busy)
+                self.was_shown.set()
+        except UnknownChat:
+            pass  # deleted meanwhile; the page's list says so
+        finally:
+            if self._watching.get(tab) is mine:
+                del self._watching[tab]
+        # at its end Gradio sends what was yielded last once more, or None if nothing was; a skip is no change
+        yield gr.skip(), gr.skip()
+
+    async def _watch(
+        self, tab: str, mine: object, chat: str, last: int
+    ) -> AsyncIterator[tuple[ChatView, bool]]:
+        """The chat after each change, and whether its answer still grows."""
+        seen = None
+        while self._watching.get(tab) is mine:
+            busy = self.chats.busy(chat)  # before the content, or the last change could be missed
+            now = busy, self.chats.version(chat)
+            if now != seen:
+                view, seen = await asyncio.to_thread(self.chats.view, chat, last), now
+                if self._watching.get(tab) is mine:
+                    yield view, busy
+            if not busy:
+                break
+            await asyncio.sleep(max(1 / UPDATES_PER_S, len(view.messages[-1].text) / CHARACTERS_PER_S))
+
+    def leave(self, request: gr.Request) -> None:
+        """The tab is hidden: end its stream."""
+        self._watching.pop(request.session_hash or "", None)
+
+    def _choose(self, asked: Any) -> tuple[str, int]:
+        """The chat that was asked for, or an empty one where there is none (any more)."""
+        asked = asked if isinstance(asked, dict) else {}
+        chat, last = asked.get("chat"), asked.get("last")
+        last = min(max(last, 1), MOST_MESSAGES) if isinstance(last, int) else 40
+        if isinstance(chat, str) and any(each.id == chat for each in self.chats.list_chats()):
+            return chat, last
+        return self.chats.new_chat(), last
+
+    def frame(self, data: Any) -> dict[str, Any]:
+        """The list of chats and the model's state; only its name if that is what the page has seen."""
+        chats = [dataclasses.asdict(chat) for chat in self.chats.list_chats()]
+        content = {"chats": chats, "status": self._status()}
+        seen = hashlib.blake2b(json.dumps(content).encode(), digest_size=12).hexdigest()
+        unchanged = isinstance(data, dict) and data.get("seen") == seen
+        return {"seen": seen} if unchanged else {"seen": seen, **content}
+
+    def act(self, data: Any) -> dict[str, Any]:
+        """Do one of ACTS: {"do": name, ...}. The answer has "error", a sentence, if it could not be done."""
+        try:
+            do, given = ACTS[data["do"]]
+            values = [data[key] for key in given]
+        except (KeyError, TypeError):
+            return {"error": "The page asked for something that does not exist. Reload it."}
+        if not all(type(value) in (str, int) for value in values):
+            return {"error": "The page sent something that is neither text nor a number. Reload it."}
+        try:
+            return do(self, *values) or {}
+        except AppError as error:
+            return {"error": str(error)}
+
+    def _status(self) -> dict[str, Any]:
+        status, stats = self.runtime.status(), self.runtime.stats()
+        fault = {"state": "failed", "message": stats.fault} if stats and stats.fault else {}
+        return {**dataclasses.asdict(status), **fault}
+
+
+def _new(page: ChatPage) -> dict[str, Any]:
+    return {"chat": page.chats.new_chat()}
+
+
+def _text(page: ChatPage, chat: str, message: int) -> dict[str, Any]:
+    """A message's text as it is stored, for the clipboard."""
+    found = [each.text for each in page.chats.view(chat, MOST_MESSAGES).messages if each.id == message]
+    return {"text": found[0]} if found else {"error": "This message is gone."}
+
+
+def _again(page: ChatPage) -> None:
+    """Load the model once more; after a fault of the engine the whole program starts again."""
+    if page.runtime.status().state in ("missing", "failed"):
+        page.runtime.start()
+    else:
+        page.restart()
+
+
+# what the page may ask for -> what is done, what it must be given
+ACTS: dict[str, tuple[Callable[..., dict[str, Any] | None], tuple[str, ...]]] = {
+    "new": (_new, ()),
+    "send": (lambda page, chat, text: page.chats.send(chat, str(text)), ("chat", "text")),
+    "stop": (lambda page, chat: page.chats.stop(chat), ("chat",)),
+    "retry": (lambda page, chat: page.chats.retry(chat), ("chat",)),
+    "rename": (lambda page, chat, title: page.chats.rename(chat, str(title)), ("chat", "title")),
+    "delete": (lambda page, chat: page.chats.delete(chat), ("chat",)),
+    "text": (_text, ("chat", "message")),
+    "again": (_again, ()),
+}
