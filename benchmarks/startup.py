@@ -1,15 +1,11 @@
-"""How long a person waits for the page: python benchmarks/startup.py [--runs N] [--port N]
+"""How long a person waits for the page, from the start of the process.
 
-Measures the second start (run it once before: the first one compiles). From the start of the process to the
-line "Octavo is ready", to the first byte of the page, to a composer one can type into in Chromium, to a model
-that answers. A table for people, one JSON line for scripts.
-The goals: first byte 3.5 s, usable 1.5 s later, on two cores.
+To the line "Octavo is ready", to the first byte of the page, to a composer one can type into in Chromium, to
+a model that answers. It is the second start that counts: the first one ever compiles the kernels.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import signal
 import statistics
@@ -22,23 +18,24 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
+from installer.browser import find_browser
+
+from .measures import Figures
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
 STEPS = ("ready", "first_byte", "usable", "model")
+RUNS, PORT = 5, 8650
 
 
-def measure(browser: Browser, port: int) -> dict[str, float]:
+def one_start(browser: Browser) -> dict[str, float]:
     """One start, to its end; seconds since the process was started."""
-    command = [sys.executable, "-m", "ui", "run", "--no-browser", "--port", str(port)]
+    command = [sys.executable, "-m", "ui", "run", "--no-browser", "--port", str(PORT)]
     start = time.perf_counter()
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        link = (
-            next(line for line in process.stdout if line.startswith("Octavo is ready"))
-            .split(": ", 1)[1]
-            .strip()
-        )
+        ready = next(line for line in process.stdout if line.startswith("Octavo is ready"))
+        link = ready.partition(": ")[2].strip()
         times = {"ready": time.perf_counter() - start}
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar := CookieJar()))
         with opener.open(link) as page:
@@ -60,27 +57,11 @@ def measure(browser: Browser, port: int) -> dict[str, float]:
         process.wait()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--port", type=int, default=8650)
-    options = parser.parse_args()
+def startup() -> Figures:
+    """The median over several starts, in a real browser."""
     with sync_playwright() as playwright:
-        from installer.browser import find_browser
-
-        sandbox = (
-            [] if os.name == "nt" or os.geteuid() else ["--no-sandbox"]
-        )  # Chromium's own does not work as root
-        browser = playwright.chromium.launch(executable_path=find_browser(), args=sandbox)
-        runs = [measure(browser, options.port) for _ in range(options.runs)]
-    result = {}
-    print("seconds since the process was started")
-    for step in STEPS:
-        values = sorted(run[step] for run in runs)
-        result[step] = round(statistics.median(values), 2)
-        print(f"  {step:<12} median {result[step]:5.2f}   best {values[0]:5.2f}   worst {values[-1]:5.2f}")
-    print(json.dumps({"benchmark": "startup", "runs": options.runs, "cores": os.cpu_count(), **result}))
-
-
-if __name__ == "__main__":
-    main()
+        # Chromium's own sandbox does not work as root
+        arguments = [] if os.name == "nt" or os.geteuid() else ["--no-sandbox"]
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=arguments)
+        runs = [one_start(browser) for _ in range(RUNS)]
+    return {f"{step}_s": statistics.median(run[step] for run in runs) for step in STEPS}
