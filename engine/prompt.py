@@ -26,6 +26,7 @@ from .types import Message
 
 ROLES = ("system", "user", "assistant")
 MAX_CHARACTERS = 2_000_000  # what the renderer has memory for; contexts end long before
+SLICE, LONG = 10_000, 100_000  # characters
 
 # Marks are private-use characters and digits, which no filter trims or changes, and nobody can guess them.
 # The number is a message's place or a control token's id.
@@ -43,11 +44,15 @@ class Piece:
 
 
 def build_prompt(
-    tokenizer: Tokenizer, renderer: TemplateRenderer, messages: Sequence[Message], date: str
+    tokenizer: Tokenizer,
+    renderer: TemplateRenderer,
+    messages: Sequence[Message],
+    date: str,
+    limit: int,
 ) -> list[int]:
-    """The ids that ask for the next reply. date: ISO, "" for today.
+    """The ids that ask for the next reply. date: ISO, "" for today. limit: how many tokens may fit.
 
-    Raises BadRequest, PromptTooLong (characters, not tokens) or TemplateError.
+    Raises BadRequest, PromptTooLong (where it is hopeless; else the caller counts) or TemplateError.
     """
     _check(messages)
     date = date or datetime.date.today().isoformat()
@@ -60,6 +65,7 @@ def build_prompt(
     ids: list[int] = []
 
     def add(text: str, special: bool) -> None:
+        _check_hope(tokenizer, text, special, limit, len(ids))
         ids.extend(tokenizer.encode(text, special, start=not ids or ids[-1] in tokenizer.control_ids))
 
     for piece, following in zip(pieces, [*pieces[1:], Piece("")], strict=True):
@@ -86,6 +92,22 @@ def _check(messages: Sequence[Message]) -> None:
     if size > MAX_CHARACTERS:
         raise PromptTooLong(
             f"The conversation has {size:,} characters; at most {MAX_CHARACTERS:,} are taken."
+        )
+
+
+def _check_hope(tokenizer: Tokenizer, text: str, special: bool, limit: int, count: int) -> None:
+    """To tokenize megabytes takes seconds and a gigabyte: so a long text that can't fit, after `count`
+    tokens, is counted in slices and no further than needed. Cut like that it has a few tokens more.
+    """
+    hopeless = 2 * limit + LONG
+    for start in range(0, len(text) if len(text) > LONG else 0, SLICE):
+        if count > hopeless:
+            break
+        count += len(tokenizer.encode(text[start : start + SLICE], special))
+    if count > hopeless:
+        raise PromptTooLong(
+            f"The prompt has more than {count // 2:,} tokens; at most {limit:,} fit. "
+            "Shorten the conversation."
         )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import random
+import threading
+import time
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -211,3 +213,24 @@ def test_any_thread_may_encode(starter_model: Path) -> None:
     alone = [tokenizer.encode(text, special=True) for text in texts]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda text: tokenizer.encode(text, special=True), texts * 4)) == alone * 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_long_text_lets_other_threads_run(kind: str) -> None:
+    turns, over = 0, threading.Event()
+
+    def count() -> None:
+        nonlocal turns
+        while not over.wait(0.002):
+            turns += 1
+
+    text = "".join(mixtures(20_000))
+    thread = threading.Thread(target=count)
+    thread.start()
+    began = time.monotonic()
+    ids = tiny_tokenizer(kind).encode(text, special=False)
+    lasted = time.monotonic() - began
+    over.set()
+    thread.join()
+    assert len(ids) > 100_000
+    assert turns > lasted / 0.1
