@@ -116,7 +116,7 @@ class ChatService:
         """Keep the user's message, then start to answer it."""
         if not text.strip():
             raise AppError("Write a message first: this one is empty.")
-        self._begin(chat_id, text)
+        self._begin(chat_id, _sound(text))
 
     def retry(self, chat_id: str) -> None:
         """Answer the last question once more; the answer before stays in the tree."""
@@ -131,7 +131,7 @@ class ChatService:
         """Give a chat another title."""
         if not (title := " ".join(title.split())):
             raise AppError("Write a title first: this one is empty.")
-        self._store.rename(chat_id, title[:200])
+        self._store.rename(chat_id, _sound(title[:200]))
         self._touch(chat_id, stored=True)
 
     def delete(self, chat_id: str) -> None:
@@ -251,6 +251,11 @@ def conversation(chat: Chat, messages: tuple[StoredMessage, ...]) -> tuple[Messa
         elif turns:
             turns.pop()
     return (Message("system", chat.system_prompt), *turns) if chat.system_prompt else tuple(turns)
+
+
+def _sound(text: str) -> str:
+    """The text without half characters, which a browser may send and no file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _title(text: str) -> str:

@@ -46,6 +46,7 @@ class DatabaseFile:
     def __init__(self, path: Path, migrations: Migrations, version: int) -> None:
         self.path, self.migrations, self.version, self.notice = path, migrations, version, ""
         self._db: Database | None = None
+        self._file_number = 0  # of the file that is open
         self._thread = ThreadPoolExecutor(1, "octavo-database")
         try:
             self._call(self._start)
@@ -59,7 +60,11 @@ class DatabaseFile:
         def run() -> T:
             self._db = self._db or self._connect()
             with self._db.atomic():
-                return work(self._db)
+                before = self._db.conn.total_changes
+                result = work(self._db)
+                if self._db.conn.total_changes > before:
+                    self._check_place()
+                return result
 
         return self._call(run)
 
@@ -96,6 +101,8 @@ class DatabaseFile:
 
     def _start(self) -> None:
         killed = self.path.with_name(self.path.name + "-wal").exists()  # a clean end removes it
+        if killed and not self.path.exists():
+            self._keep_aside()
         try:
             self._db = self._connect()
             sound = not killed or self._db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
@@ -123,10 +130,18 @@ class DatabaseFile:
             for pragma in PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}").fetchall()
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            self._file_number = self.path.stat().st_ino
             return Database(connection, execute_plugins=False)
         except BaseException:
             connection.close()
             raise
+
+    def _check_place(self) -> None:
+        """Refuse to write to a file that was deleted, or replaced by another: nobody would ever read it."""
+        if not self.path.exists() or self.path.stat().st_ino != self._file_number:
+            raise StoreError(
+                f"This could not be saved: {self.path} was deleted or replaced. Start Octavo again."
+            )
 
     def _disconnect(self) -> None:
         if self._db is not None:

@@ -70,9 +70,12 @@ class Instance:
     def announce(self, port: int) -> None:
         """The page can be used: from now on a second start opens it."""
         draft = self._note.with_suffix(".new")
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump({"pid": os.getpid(), "port": port}, file)
-        os.replace(draft, self._note)
+        try:
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                json.dump({"pid": os.getpid(), "port": port}, file)
+            os.replace(draft, self._note)
+        except OSError as error:
+            raise AppError(f"{self._note} can't be written: {error.strerror}.") from error
 
     def close(self) -> None:
         """Let another process have the home folder."""

@@ -103,7 +103,7 @@ class ModelStore:
 def _as_path(chosen: str) -> Path | None:
     """The path that was chosen; None if it is an id of the catalogue."""
     is_path = chosen.endswith(".gguf") or "/" in chosen or os.sep in chosen
-    return Path(chosen).expanduser() if is_path else None
+    return Path(os.path.expanduser(chosen)) if is_path else None
 
 
 def _remedy(model: Model) -> str:

@@ -51,7 +51,7 @@ class Home:
     def find(cls, environ: Mapping[str, str] = os.environ) -> Home:
         """$OCTAVO_HOME, or the platform's folder for a user's data. Empty variables count as unset."""
         if chosen := environ.get("OCTAVO_HOME"):
-            return cls(Path(chosen).expanduser().absolute())
+            return cls(Path(os.path.expanduser(chosen)).absolute())
         if sys.platform == "win32":
             local = environ.get("LOCALAPPDATA")
             return cls((Path(local) if local else Path.home() / "AppData" / "Local") / "Octavo")
@@ -116,19 +116,20 @@ def load_settings(home: Home, **overrides: Any) -> Settings:
     """settings.toml with `overrides` (None: not given) on top. Raises BadSettings naming key and value."""
     path = home / "settings.toml"
     try:
-        values = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        values = tomllib.loads(path.read_text("utf-8-sig")) if path.exists() else {}
+    except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
         raise BadSettings(f"{path} can't be read: {error}") from error
-    values |= {key: value for key, value in overrides.items() if value is not None}
     try:
         promoted = {key: values.pop(key) for key in _PROMOTED if key in values}
         _check(EngineConfig, promoted)
         sampling = SamplingParams(**_table(SamplingParams, values, "sampling"))
         engine = EngineConfig(**promoted, **_table(EngineConfig, values, "engine", omit=_PROMOTED))
         _check(Settings, values, omit=("home",))
-        return Settings(home, sampling=sampling, engine=engine, **values)
+        settings = Settings(home, sampling=sampling, engine=engine, **values)
     except (BadRequest, BadSettings) as error:
         raise BadSettings(f"{path}: {error}") from error
+    given = {key: value for key, value in overrides.items() if value is not None}
+    return dataclasses.replace(settings, **given)
 
 
 def _table(kind: type, values: dict[str, Any], name: str, omit: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -145,8 +146,9 @@ def _check(kind: type, values: dict[str, Any], prefix: str = "", omit: tuple[str
     for key, value in values.items():
         name = prefix + key
         if annotations.get(key) not in _KINDS:
-            known = ", ".join(prefix + each for each, spelled in annotations.items() if spelled in _KINDS)
-            raise BadSettings(f"{name} = {value!r} is not a setting. There are {known}.")
+            known = [prefix + each for each, spelled in annotations.items() if spelled in _KINDS]
+            known += [] if prefix else [*_PROMOTED, "[sampling]", "[engine]"]
+            raise BadSettings(f"{name} = {value!r} is not a setting. There are {', '.join(known)}.")
         types, words = _KINDS[annotations[key]]
         texts = value if isinstance(value, list) else ()
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):

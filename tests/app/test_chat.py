@@ -201,6 +201,15 @@ def test_an_empty_message(chats: ChatService, text: str) -> None:
     assert texts(chats, chat) == []
 
 
+def test_half_a_character_is_no_error(chats: ChatService, model: FakeModel) -> None:
+    chat = chats.new_chat()
+    chats.send(chat, "a\ud83d b")
+    model.next_stream().finish()
+    chats.rename(chat, "c\ude42")
+    assert chats.view(chat).messages[0].text == "a? b"
+    assert chats.view(chat).title == "c?"
+
+
 def test_stop_really_stops(chats: ChatService, model: FakeModel) -> None:
     chat = chats.new_chat()
     chats.send(chat, "count")

@@ -98,6 +98,42 @@ def test_random_damage_never_empties_in_silence(tmp_path: Path) -> None:
         store.close()
 
 
+def test_a_log_without_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    store = ChatStore(path)
+    store.fresh("model", "", "")
+    log = path.with_name("chats.db-wal").read_bytes()  # as after kill -9
+    store.close()
+    path.unlink()
+    path.with_name("chats.db-wal").write_bytes(log)
+    store = ChatStore(path)
+    assert store.chats() == []
+    assert [file.read_bytes() for file in tmp_path.glob("chats.db.damaged-*-wal")] == [log]
+    assert store.notice
+    store.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows lets nobody delete or move an open file")
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_written_to_a_file_that_was_deleted(tmp_path: Path, replaced: bool) -> None:
+    path = tmp_path / "chats.db"
+    store = ChatStore(path)
+    chat = store.fresh("model", "", "").id
+    store.begin_turn(chat, None, "before", title="t", model="model")
+    path.rename(tmp_path / "moved.db")
+    if replaced:
+        path.write_bytes(b"")
+    with pytest.raises(StoreError, match="was deleted or replaced"):
+        store.rename(chat, "after")
+    assert [each.title for each in store.chats()] == ["t"]  # what was there can still be read
+    (tmp_path / "moved.db").rename(path)
+    store.rename(chat, "back")
+    store.close()
+    store = ChatStore(path)
+    assert [each.title for each in store.chats()] == ["back"]
+    store.close()
+
+
 def test_a_file_of_a_newer_program_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
     fill(path, 1)

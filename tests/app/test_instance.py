@@ -94,3 +94,11 @@ def test_the_note_is_private(tmp_path: Path) -> None:
     if os.name != "nt":
         assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
     instance.close()
+
+
+def test_a_note_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    instance = Instance(Home(tmp_path))
+    (tmp_path / "instance.new").mkdir()  # as good as a full disk
+    with pytest.raises(AppError, match=r"instance\.json can't be written"):
+        instance.announce(8642)
+    instance.close()

@@ -71,6 +71,8 @@ def test_any_file_by_its_path(tmp_path: Path, store: ModelStore) -> None:
         store.find(str(path))
     path.write_bytes(b"anything")
     assert (store.find(str(path)).name, store.name(str(path))) == ("my model", "my model")
+    with pytest.raises(ModelMissing, match="~nobody-has-this-name"):
+        store.find("~nobody-has-this-name/x.gguf")
 
 
 @pytest.mark.parametrize("id", ["nonsense", "..", "", "TINY"])

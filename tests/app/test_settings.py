@@ -18,6 +18,10 @@ def write(tmp_path: Path, text: str) -> Home:
     return Home(tmp_path)
 
 
+def test_a_user_who_is_not_there(tmp_path: Path) -> None:
+    assert Home.find({"OCTAVO_HOME": "~nobody-has-this-name/x"}).path.name == "x"
+
+
 def test_without_a_file_all_is_default(tmp_path: Path) -> None:
     settings = load_settings(Home(tmp_path))
     assert (settings.model, settings.port, settings.system_prompt) == ("smollm2-135m", 8642, "")
@@ -53,6 +57,8 @@ def test_what_was_given_counts_more_than_the_file(tmp_path: Path) -> None:
     home = write(tmp_path, 'model = "a"\nport = 9000')
     assert load_settings(home, model="b", port=None).model == "b"
     assert load_settings(home, model=None, port=None).port == 9000
+    with pytest.raises(BadSettings, match=r"^port is 0; it must"):  # the file is not blamed for it
+        load_settings(home, port=0)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +97,18 @@ def test_a_bad_value_is_named_and_the_file_left_alone(
     assert (home / "settings.toml").read_text("utf-8") == text
 
 
-@pytest.mark.parametrize("content", [b"port = ", b"\xff\xfe", b"[[["])
+def test_an_unknown_name_is_answered_with_all_that_there_are(tmp_path: Path) -> None:
+    known = r"There are model, port, system_prompt, context_length, num_chats, \[sampling\], \[engine\]\.$"
+    with pytest.raises(BadSettings, match=known):
+        load_settings(write(tmp_path, "prot = 3"))
+
+
+def test_an_editor_s_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_bytes(b"\xef\xbb\xbfport = 9000")
+    assert load_settings(Home(tmp_path)).port == 9000
+
+
+@pytest.mark.parametrize("content", [b"port = ", b"\xff\xfe", b"[[[", b"a = " + b"[" * 9999])
 def test_a_file_that_is_no_toml(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "settings.toml").write_bytes(content)
     with pytest.raises(BadSettings, match=r"settings\.toml can't be read"):
