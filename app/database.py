@@ -33,6 +33,7 @@ PRAGMAS = (
     "temp_store=MEMORY",
     "busy_timeout=2000",
 )
+ALWAYS_CHECKED = 2**27  # bytes; a larger file only after a kill: that takes half a second for each gigabyte
 FULL_BELOW = 2**20  # a quota or limit is reported as a write that failed; so is a disk with less than this
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError, json.JSONDecodeError, struct.error)
@@ -103,16 +104,22 @@ class DatabaseFile:
         killed = self.path.with_name(self.path.name + "-wal").exists()  # a clean end removes it
         if killed and not self.path.exists():
             self._keep_aside()
+        size = self.path.stat().st_size if self.path.exists() else 0
         try:
-            self._db = self._connect()
-            sound = not killed or self._db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+            sound = self._open(check=killed or size < ALWAYS_CHECKED)
         except sqlite3.Error as error:
             if _code(error) not in DAMAGED:
                 raise
             sound = False
         if not sound:
             self._keep_aside()
-        self._db = self._db or self._connect()
+            self._open()
+
+    def _open(self, check: bool = False) -> bool:
+        """Connect, and bring the file into this program's form; False where `check` finds it damaged."""
+        self._db = self._connect()
+        if check and self._db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            return False
         written_by = self._db.execute("PRAGMA user_version").fetchone()[0]
         if written_by > self.version:
             raise StoreError(
@@ -121,6 +128,7 @@ class DatabaseFile:
             )
         self.migrations.apply(self._db)
         self._db.execute(f"PRAGMA user_version={self.version}")
+        return True
 
     def _connect(self) -> Database:
         connection = sqlite3.connect(self.path)

@@ -76,6 +76,20 @@ def test_a_damaged_file_is_kept_aside_and_said(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("first", [4096, 5 * 4096])  # what the start reads, and what it does not
+def test_damage_behind_the_schema_is_found_at_the_start(tmp_path: Path, first: int) -> None:
+    path = tmp_path / "chats.db"
+    fill(path, 40)
+    content = bytearray(path.read_bytes())
+    content[first:] = random.Random(1).randbytes(len(content) - first)
+    path.write_bytes(content)
+    store = ChatStore(path)
+    assert "damaged" in store.notice
+    assert store.chats() == []
+    assert [file.read_bytes() for file in tmp_path.glob("chats.db.damaged-*")] == [content]
+    store.close()
+
+
 def test_random_damage_never_empties_in_silence(tmp_path: Path) -> None:
     fill(tmp_path / "good.db", 40)
     good = (tmp_path / "good.db").read_bytes()
