@@ -130,6 +130,7 @@ def test_lines_drafts_and_shortcuts(page: Page, served: Served) -> None:
     page.keyboard.type("b")
     expect(page.locator("#draft")).to_have_value("a\nb")
     stream = say(page, served, "a\nb")
+    expect(page.locator("#stop")).to_be_visible()  # the page knows that it answers
     page.fill("#draft", "written meanwhile")
     page.press("#draft", "Enter")  # not while it answers
     stream.write("x")
