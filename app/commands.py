@@ -20,33 +20,45 @@ from .errors import AppError
 from .keys import Keys
 from .model_store import ModelStore, in_words
 from .settings import Home, load_settings, prepare_process, program_version
-from .terminal import Meter, show_json, show_table
+from .terminal import Meter, prepare_streams, show_json, show_table
 
 FAILED, INTERRUPTED = 1, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. Wrong usage ends the process with 2, as argparse does."""
+    prepare_streams()
     wanted = _parser().parse_args(argv)
-    home = Home.find()
     try:
+        home = Home.find()
         prepare_process(home)
-        return int(wanted.command(wanted, home) or 0)
+        code = int(wanted.command(wanted, home) or 0)
+        sys.stdout.flush()
+        return code
     except (AppError, EngineError) as error:
-        print(f"octavo: {error}", file=sys.stderr)
-        return FAILED
+        return _fail(str(error))
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # `octavo models | head -1`
+    except OSError as error:  # mostly at the output, where it would be tried again when the process ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        if isinstance(error, BrokenPipeError):  # `octavo models | head -1`
+            return FAILED
+        return _fail(f"{error.filename or 'The output'} can't be used: {error.strerror}.")
+
+
+def _fail(sentence: str) -> int:
+    print(f"octavo: {sentence}", file=sys.stderr)
+    return FAILED
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("octavo", description="Language models on your own machine.")
     parser.add_argument("--version", action="version", version=f"octavo {program_version()}")
     commands = parser.add_subparsers(metavar="command", required=True)
+
+    run = commands.add_parser("run", help="open the chat page; so does `octavo` alone")
+    run.set_defaults(command=_run)
 
     chat = commands.add_parser("chat", help="one answer, in the terminal")
     chat.add_argument("prompt", help="what to ask; - reads it from stdin")
@@ -89,6 +101,10 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text} is not a port; they run from 0 to 65535.")
     return int(text)
+
+
+def _run(wanted: argparse.Namespace, home: Home) -> None:
+    raise AppError("The page is opened by `octavo run` or `python -m ui`.")  # it is no part of this layer
 
 
 def _chat(wanted: argparse.Namespace, home: Home) -> None:

@@ -41,7 +41,10 @@ def keep_private(path: Path, content: bytes) -> bytes:
             raise AppError(f"{path} can't be written: {error.strerror}.") from error
         finally:
             draft.unlink(missing_ok=True)
-    return path.read_bytes()
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise AppError(f"{path} can't be read: {error.strerror}.") from error
 
 
 class Keys:

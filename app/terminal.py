@@ -5,15 +5,28 @@ Without a terminal there is no progress, but for what takes minutes: there it is
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 
+def prepare_streams() -> None:
+    """A program may have been started without them, and with an encoding that can't hold every answer."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # as long as the process lives
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def show_json(value: Any) -> None:
     """One object on stdout."""
-    print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
+    holds_all = sys.stdout.encoding.lower() in ("utf-8", "utf8")
+    print(json.dumps(value, ensure_ascii=not holds_all, default=str), flush=True)
 
 
 def show_table(rows: Sequence[Sequence[str]]) -> None:

@@ -88,6 +88,49 @@ def test_wrong_usage(words: tuple[str, ...], tmp_path: Path) -> None:
     assert done.returncode == 2 and "usage: octavo" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_the_help_names_every_command() -> None:
+    said = octavo("--help").stdout
+    assert all(f"    {word} " in said for word in ("run", "chat", "serve", "key", "doctor", "models"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="it takes a POSIX shell")
+@pytest.mark.parametrize(
+    ("line", "code", "said", "complaint"),
+    [
+        ("key | true", 0, "", ""),
+        ("models | head -1 | cut -c1-12", 0, "smollm2-135m\n", ""),
+        ("key > /dev/full", 1, "", "octavo: The output can't be used: No space left on device.\n"),
+        ("key >&-", 0, "", ""),
+        ("models --json 2>&- | cut -c1-10", 0, '{"models":\n', ""),
+        ("chat - <&-", 1, "", "octavo: The prompt is empty.\n"),
+        ("chat ' ' 2>&-", 1, "", ""),
+    ],
+)
+def test_streams_that_are_closed_or_full(
+    tmp_path: Path, line: str, code: int, said: str, complaint: str
+) -> None:
+    if "full" in line and not os.path.exists("/dev/full"):
+        pytest.skip("this system has no disk that is always full")
+    env = {**os.environ, "OCTAVO_HOME": str(tmp_path)}
+    env.pop("PYTHONUNBUFFERED", None)  # a buffer is written when the process ends
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"'{sys.executable}' -m app {line}"],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, said, complaint)
+
+
+def test_an_encoding_that_holds_little() -> None:
+    script = "from app.terminal import *; prepare_streams(); print('é 你'); show_json({'a': 'é 🙂'})"
+    env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, capture_output=True)
+    first, second = done.stdout.decode("latin-1").splitlines()
+    assert first == "é ?" and json.loads(second) == {"a": "é 🙂"}
+
+
 def test_models(tmp_path: Path) -> None:
     listed = json.loads(octavo("models", "--json", home=tmp_path).stdout)["models"]
     assert [(model["id"], model["state"]) for model in listed] == [

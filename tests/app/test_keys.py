@@ -43,6 +43,12 @@ def test_they_stay_the_same_and_are_private(keys: Keys, tmp_path: Path) -> None:
         assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
 
 
+def test_one_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "key").mkdir()
+    with pytest.raises(AppError, match="key can't be read"):
+        Keys(Home(tmp_path))
+
+
 def test_another_home_has_others(keys: Keys, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = Keys(Home(tmp_path / "other"))
