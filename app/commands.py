@@ -20,14 +20,13 @@ from .errors import AppError
 from .keys import Keys
 from .model_store import ModelStore, in_words
 from .settings import Home, load_settings, prepare_process, program_version
-from .terminal import Meter, prepare_streams, show_json, show_table
+from .terminal import Meter, show_json, show_table
 
 FAILED, INTERRUPTED = 1, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. Wrong usage ends the process with 2, as argparse does."""
-    prepare_streams()
     wanted = _parser().parse_args(argv)
     try:
         home = Home.find()

@@ -106,6 +106,8 @@ class Links:
         """Whether the token opens the page. It never does again."""
         now = now_ns or time.time_ns()
         oldest = now - LINK_LIFE_S * 10**9
+        if now < self._started:  # the clock was set back, and no link would work until it has caught up
+            self._started = oldest
         issued = self._keys.issued(self._port, token)
         if issued is None or not max(self._started, oldest) <= issued <= now:
             return False

@@ -48,7 +48,7 @@ def serve(services: ApiServices, taken: socket.socket, ready: Callable[[], None]
     """Serve until a signal comes. `ready` is called once the model can answer; AppError if it never can."""
     app = services.guard.wrap(Starlette(routes=api_routes(services)))
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=SHUTDOWN_S)
-    asyncio.run(_serve(services, _Server(config), taken, ready))
+    asyncio.run(_serve(services, _Server(config, services.runtime.close), taken, ready))
 
 
 async def _serve(
@@ -59,7 +59,6 @@ async def _serve(
     loaded = asyncio.create_task(asyncio.to_thread(services.runtime.wait))
     await asyncio.wait((serving, loaded), return_when=asyncio.FIRST_COMPLETED)
     if serving.done():  # a signal was faster than the model
-        services.runtime.close()
         await loaded
         return
     if (status := loaded.result()).state == "ready":
@@ -72,7 +71,19 @@ async def _serve(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn would send the signal on once it has stopped; there is still a model to close then."""
+    """uvicorn would send the signal on once it has stopped; there is still a model to close then.
+
+    It would also cut what is being sent: so all answers are ended when it begins to wait for them.
+    """
+
+    def __init__(self, config: uvicorn.Config, end_answers: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._end_answers = end_answers
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        ended = asyncio.create_task(asyncio.to_thread(self._end_answers))
+        await super().shutdown(sockets)
+        await ended
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

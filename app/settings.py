@@ -22,6 +22,7 @@ from typing import Any
 from engine import BadRequest, EngineConfig, SamplingParams
 
 from .errors import BadSettings
+from .terminal import prepare_streams
 
 FOLDERS = ("models", "cache", "gradio")
 QUIET = {  # no library may call home
@@ -159,6 +160,7 @@ def _check(kind: type, values: dict[str, Any], prefix: str = "", omit: tuple[str
 
 def prepare_process(home: Home, environ: dict[str, str] | os._Environ[str] = os.environ) -> None:
     """Set up this process, before anything heavy is imported."""
+    prepare_streams()
     home.prepare()
     os.umask(0o077)
     for name in [name for name in environ if name.startswith("GRADIO_")]:

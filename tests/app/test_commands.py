@@ -208,6 +208,24 @@ def test_serve(starter_model: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to end a process politely")
+def test_answers_end_when_the_server_does(starter_model: Path) -> None:
+    process, line = serve("--port", "0")
+    address, key = line.split()[0], line.split()[-1]
+    body: dict[str, Any] = {"model": "smollm2-135m", "stream": True, "messages": []}
+    body["messages"] = [{"role": "user", "content": "Count from 1 to 1000."}]
+    headers = {"authorization": f"Bearer {key}"}
+    with httpx.stream(
+        "POST", f"{address}/chat/completions", json=body, headers=headers, timeout=30
+    ) as answer:
+        events = answer.iter_lines()
+        assert "assistant" in next(events)
+        process.send_signal(signal.SIGTERM)
+        *_, last, done = filter(None, events)
+    assert "Octavo is ending" in last and done == "data: [DONE]"
+    assert end(process, signal.SIGTERM) == (0, "", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to end a process politely")
 def test_ctrl_c(starter_model: Path, tmp_path: Path) -> None:
     process, line = serve("--port", "0")
     assert "ready" in line

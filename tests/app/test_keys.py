@@ -90,6 +90,13 @@ def test_a_link_dies_after_a_minute(keys: Keys) -> None:
     assert not links.redeem(token(keys.link(1, later)), now)  # from the future
 
 
+def test_a_link_works_after_the_clock_was_set_back(keys: Keys) -> None:
+    links, now = Links(keys, 1), time.time_ns() - 7200 * SECOND
+    link = token(keys.link(1, now))
+    assert [links.redeem(link, now + SECOND) for _ in range(2)] == [True, False]
+    assert not links.redeem(token(keys.link(1, now)), now + (LINK_LIFE_S + 1) * SECOND)
+
+
 def test_a_link_made_before_a_restart_is_dead(keys: Keys) -> None:
     link = keys.link(1)
     assert not Links(keys, 1).redeem(token(link))
