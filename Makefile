@@ -1,9 +1,10 @@
-# One word per chore. All of them use .venv, which `make setup` (any test run) makes.
+# One word per chore. All of them use .venv, which is made when it is missing.
 PYTHON = .venv/bin/python
+TOOLS = .venv/bin/ruff
 
 all: lint types test
 
-setup:
+setup $(TOOLS):
 	python3 -m installer test --collect-only --quiet
 
 run:
@@ -12,21 +13,21 @@ run:
 test:
 	python3 -m installer test
 
-lint:
+lint: $(TOOLS)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 
-types:
+types: $(TOOLS)
 	$(PYTHON) -m mypy
 
-fix:
+fix: $(TOOLS)
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-simulate:
+simulate: $(TOOLS)
 	$(PYTHON) -m pytest tests/engine/test_simulator.py
 
-wheel:
+wheel: $(TOOLS)
 	$(PYTHON) -m pip wheel --no-deps --wheel-dir dist .
 
 .PHONY: all setup run test lint types fix simulate wheel

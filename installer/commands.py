@@ -16,7 +16,7 @@ from .console import say
 from .environment import prepare
 from .errors import SetupError
 from .launch import keep_running, run_once
-from .starter import ensure_starter
+from .starter import ensure_compiled, ensure_starter
 
 ROOT = Path(__file__).resolve().parent.parent
 INTERRUPTED = 130
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
             say(HELP)
             return 0
         if word not in WORDS:
-            print(f"There is no word {word!r}; there are: {', '.join(WORDS)}.", file=sys.stderr)
+            print(f"Unknown command {word!r}. Commands: {', '.join(WORDS)}.", file=sys.stderr)
             return 2
         return WORDS[word](arguments[1:])
     except SetupError as error:
@@ -63,7 +63,9 @@ def run(options: list[str]) -> int:
         ensure_starter(ROOT, env.python)
     except SetupError as error:
         say(f"  {error}\n  Octavo starts without it.")
-    return keep_running([str(env.python), "-m", "ui", "run", *options], ROOT)
+    else:
+        ensure_compiled(ROOT, env.python)
+    return keep_running([str(env.python), "-m", "installer.child", "run", *options], ROOT)
 
 
 def test(options: list[str]) -> int:

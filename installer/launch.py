@@ -1,4 +1,5 @@
-"""Starting the program and staying as its parent: signals go down, its exit code comes up.
+"""Starting the program and staying as its parent: signals go down, its exit code comes up, and the pipe at
+its input ends with this process (child.py).
 
 The program asks to be started again by ending with code 75. Knows nothing of what it does otherwise.
 """
@@ -29,7 +30,7 @@ def keep_running(command: list[str], folder: Path) -> int:
     quick = 0
     while True:
         started = time.monotonic()
-        code = run_once(command, folder)
+        code = run_once(command, folder, stdin=subprocess.PIPE)
         quick = quick + 1 if time.monotonic() - started < QUICK_S else 0
         if code != RESTART:
             return code
@@ -38,14 +39,15 @@ def keep_running(command: list[str], folder: Path) -> int:
             return code
 
 
-def run_once(command: list[str], folder: Path) -> int:
+def run_once(command: list[str], folder: Path, stdin: int | None = None) -> int:
     """Run the command in a folder until it ends. Ctrl-C and a polite kill are its to answer."""
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONPATH")}
     with _forwarding() as processes:
         # A session of its own: a terminal's Ctrl-C then reaches the program once, through us.
-        process = subprocess.Popen(command, cwd=folder, env=env, start_new_session=os.name != "nt")
+        session = os.name != "nt"
+        process = subprocess.Popen(command, cwd=folder, env=env, stdin=stdin, start_new_session=session)
         processes.append(process)
-        code = process.wait()
+        code = process.wait()  # its input stays open until then
     return 128 - code if code < 0 else code
 
 

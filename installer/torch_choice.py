@@ -120,9 +120,8 @@ def choose(build: Build, host: Host, page: str | None) -> TorchChoice:
         where = ("--extra-index-url", f"{INDEX}/{build.label}")
         return TorchChoice((f"torch=={newest}+{build.label}", *where), build.reason)
     missing = "cannot be reached" if page is None else f"has no {build.label} build for Python {host.python}"
-    return TorchChoice(
-        (ORDINARY,), f"{build.reason} But PyTorch's own index {missing}: the ordinary one it is."
-    )
+    reason = f"{build.reason} PyTorch's own index {missing}, so the build comes from PyPI."
+    return TorchChoice((ORDINARY,), reason)
 
 
 def _versions(page: str, label: str, host: Host) -> list[tuple[int, ...]]:

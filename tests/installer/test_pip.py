@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from installer.console import Step
 from installer.pip import Pip, PipFailed, explain, progress
 
 
@@ -27,6 +29,7 @@ from installer.pip import Pip, PipFailed, explain, progress
         ),
         ("Progress 99 of 0", "downloading torch", "downloading torch"),
         ("Installing collected packages: a, b, c", "", "installing 3 packages"),
+        ("Installing collected packages: a", "", "installing 1 package"),
         ("  Preparing metadata (pyproject.toml): started", "looking for x", "looking for x"),
     ],
 )
@@ -79,6 +82,22 @@ def test_a_failure_of_the_real_one(pip: Pip) -> None:
 def test_its_version(tmp_path: Path, folder: str, version: tuple[int, ...]) -> None:
     (tmp_path / folder).mkdir(parents=True)
     assert Pip(tmp_path / "bin" / "python", tmp_path / "log").version() == version
+
+
+@pytest.mark.skipif(os.name == "nt", reason="it takes a POSIX shell")
+def test_a_pip_that_is_stopped_leaves_nothing_behind(tmp_path: Path) -> None:
+    python = tmp_path / "python"  # one whose pip unpacks something and is never done
+    python.write_text('#!/bin/sh\nmkdir "$TMPDIR/pip-unpack-1"\necho "Collecting x"\nexec sleep 600\n')
+    python.chmod(0o755)
+    pip = Pip(python, tmp_path / "log")
+
+    class Stop(Step):
+        def note(self, news: str) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pip("install", "x", step=Stop("x"))
+    assert {path.name for path in tmp_path.iterdir()} == {"python", "log"}
 
 
 def test_nothing_to_fetch_for_what_is_there(pip: Pip) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import Home
+from app.settings import Home, program_version
 from installer.errors import SetupError
-from installer.starter import Starter, ensure_starter, octavo_home, starter
+from installer.starter import Starter, compiled, ensure_compiled, ensure_starter, octavo_home, starter
 from tests.source_tree import ROOT
 
 
@@ -66,6 +66,22 @@ def test_one_that_is_there_is_not(root: Path) -> None:
     with path.open("wb") as file:
         file.truncate(starter(root).bytes)
     ensure_starter(root, Path(sys.executable))
+    assert not (root / "asked").exists()
+
+
+def test_kernels_are_compiled_once_for_each_version(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(ROOT / "pyproject.toml", root)
+    ensure_compiled(root, Path(sys.executable))
+    assert (root / "asked").read_text() == "chat Hello --model smollm2-135m --max-tokens 1"
+    assert "Compiling" in capsys.readouterr().out
+    assert compiled(root) == Home.find().path / "cache" / "numba" / "0.1.0"
+    if program_version() != "checkout":
+        assert compiled(root) == Home.find().compiled
+    compiled(root).mkdir(parents=True)
+    (root / "asked").unlink()
+    ensure_compiled(root, Path(sys.executable))
     assert not (root / "asked").exists()
 
 

@@ -95,11 +95,11 @@ def test_the_newest_that_fits(label: str, host: Host, version: str) -> None:
 @pytest.mark.parametrize(
     ("label", "answer", "reason"),
     [
-        ("cpu", None, "Why. But PyTorch's own index cannot be reached: the ordinary one it is."),
+        ("cpu", None, "Why. PyTorch's own index cannot be reached, so the build comes from PyPI."),
         (
             "cu130",
             PAGE,
-            "Why. But PyTorch's own index has no cu130 build for Python 3.12: the ordinary one it is.",
+            "Why. PyTorch's own index has no cu130 build for Python 3.12, so the build comes from PyPI.",
         ),
         ("", None, "Why."),
     ],
