@@ -10,8 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .config import EngineConfig as EngineConfig
-    from .device import DeviceFacts as DeviceFacts, detect as detect
+    from .abilities import DeviceFacts as DeviceFacts
+    from .choice import (
+        FORMATS as FORMATS,
+        Choice as Choice,
+        Fit as Fit,
+        ModelShape as ModelShape,
+        choose_variant as choose_variant,
+        not_served as not_served,
+    )
+    from .config import QUANTIZATIONS as QUANTIZATIONS, EngineConfig as EngineConfig
+    from .device import detect as detect, read_speed as read_speed
     from .errors import (
         BadCheckpoint as BadCheckpoint,
         BadRequest as BadRequest,
@@ -22,8 +31,11 @@ if TYPE_CHECKING:
         TemplateError as TemplateError,
         UnsupportedModel as UnsupportedModel,
     )
+    from .inspection import Inspection as Inspection, inspect_checkpoint as inspect_checkpoint
+    from .inventory import Tensors as Tensors
     from .llm import LLM as LLM
-    from .memory_plan import MemoryPlan as MemoryPlan
+    from .memory_plan import KindFacts as KindFacts, MemoryPlan as MemoryPlan, in_words as in_words
+    from .scoring import Perplexity as Perplexity, perplexity as perplexity
     from .types import (
         Backend as Backend,
         Delta as Delta,
@@ -43,10 +55,15 @@ _NAMES = {
     "TemplateError EngineStopped",
     "types": "FinishReason Priority SamplingParams Message Request Usage Delta Finish Stream Backend "
     "EngineStats",
-    "config": "EngineConfig",
-    "memory_plan": "MemoryPlan",
-    "device": "DeviceFacts detect",
+    "config": "EngineConfig QUANTIZATIONS",
+    "memory_plan": "KindFacts MemoryPlan in_words",
+    "abilities": "DeviceFacts",
+    "choice": "FORMATS Choice Fit ModelShape choose_variant not_served",
+    "device": "detect read_speed",
+    "inspection": "Inspection inspect_checkpoint",
+    "inventory": "Tensors",
     "llm": "LLM",
+    "scoring": "Perplexity perplexity",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = list(_HOMES)

@@ -1,7 +1,8 @@
 """From a plan to the tensors of a step: the one place where slots and prefix sums are computed.
 
 The buffers are static, so that a recorded forward pass finds every step's numbers at the same addresses; only
-their first entries, told by `counts`, are valid.
+their first entries, told by `counts`, are valid. On small models every call of numpy counts: there are few,
+and each is over the whole step.
 """
 
 from __future__ import annotations
@@ -36,23 +37,53 @@ def make_batch(
     )
 
 
-def fill_batch(batch: ForwardBatch, items: Sequence[PlanItem], block_size: int) -> None:
-    """Write a plan's items into the buffers, in order. Wanted are the rows of each item's last `samples`."""
-    token_ids, positions, cu_lens, context_lens, logit_rows = (
-        t.numpy()
-        for t in (batch.token_ids, batch.positions, batch.cu_lens, batch.context_lens, batch.logit_rows)
-    )
-    slots, tables = ([t.numpy() for t in kinds] for kinds in (batch.slots, batch.block_tables))
-    first = rows = 0
-    for s, item in enumerate(items):
-        last = first + item.num_tokens
-        token_ids[first:last] = item.token_ids
-        places = np.arange(item.start, item.start + item.num_tokens)
-        positions[first:last] = places
-        for kind, table in enumerate(item.sequence.block_tables):
-            tables[kind][s, : len(table)] = table
-            slots[kind][first:last] = tables[kind][s, places // block_size] * block_size + places % block_size
-        cu_lens[s + 1], context_lens[s] = last, item.start + item.num_tokens
-        logit_rows[rows : rows + item.samples] = np.arange(last - item.samples, last)
-        first, rows = last, rows + item.samples
-    batch.counts.numpy()[:] = first, len(items), rows
+class BatchWriter:
+    """Writes plans into a batch. A block table that a row holds already is left as it is."""
+
+    def __init__(self, batch: ForwardBatch, block_size: int) -> None:
+        self._counts, self._token_ids, self._positions, self._cu_lens, self._context_lens, self._rows = (
+            tensor.numpy()
+            for tensor in (
+                batch.counts,
+                batch.token_ids,
+                batch.positions,
+                batch.cu_lens,
+                batch.context_lens,
+                batch.logit_rows,
+            )
+        )
+        self._slots = [tensor.numpy() for tensor in batch.slots]
+        self._tables = [tensor.numpy() for tensor in batch.block_tables]
+        self._written: list[list[list[int]]] = [[[] for _ in table] for table in self._tables]
+        self._block_size = block_size
+
+    def write(self, items: Sequence[PlanItem]) -> None:
+        """A plan's items, in order. Wanted are the logits of each item's last `samples` tokens."""
+        token_ids: list[int] = []
+        positions: list[int] = []
+        lens, context_lens, rows = [], [], list[int]()
+        for s, item in enumerate(items):
+            token_ids += item.token_ids
+            count, end = item.num_tokens, item.start + item.num_tokens
+            positions += range(item.start, end)
+            lens.append(count)
+            context_lens.append(end)
+            rows += range(len(token_ids) - item.samples, len(token_ids))
+            self._write_tables(s, item.sequence.block_tables)
+        total, num_items = len(token_ids), len(items)
+        self._counts[:] = total, num_items, len(rows)
+        self._token_ids[:total] = token_ids
+        self._positions[:total] = positions
+        np.cumsum(lens, out=self._cu_lens[1 : num_items + 1])
+        self._context_lens[:num_items] = context_lens
+        self._rows[: len(rows)] = rows
+        index, offset = np.divmod(self._positions[:total], self._block_size)
+        owner = np.repeat(np.arange(num_items), lens)
+        for slots, table in zip(self._slots, self._tables):
+            slots[:total] = table[owner, index] * self._block_size + offset
+
+    def _write_tables(self, row: int, tables: tuple[list[int], ...]) -> None:
+        for buffer, written, table in zip(self._tables, self._written, tables):
+            if written[row] != table:
+                buffer[row, : len(table)] = table
+                written[row] = table.copy()

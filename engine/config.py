@@ -22,6 +22,8 @@ LIMITS = {
     "threads": (1, 2**10),
 }
 BACKENDS = ("auto", "numba", "reference")
+SPECULATION = ("auto", "off")
+QUANTIZATIONS = ("auto", "none", "awq", "gptq", "fp8", "int8", "int4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,16 @@ class EngineConfig:
     num_chats: int = 8  # how many chats of that length the pool should hold; more wait or share
     max_num_seqs: int = 16  # sequences in one step
     max_step_tokens: int = 512  # tokens in one step
-    target_step_s: float = 0.25  # how long a step may take while answers stream beside a prompt
+    target_step_s: float = 0.25  # how long a step of prompts alone may take
+    speculation: str = "auto"  # one of SPECULATION
     block_size: int | None = None  # None: the backend's best
     kv_pool_bytes: int | None = None  # None: sized from the memory that is free
     memory_utilization: float = 0.9  # of what is free now, on cards with memory of their own
+    packed_cache: bool = True  # keep packed weights on disk, where there is room
     backend: str = "auto"  # one of BACKENDS
+    quantization: str = (
+        "auto"  # one of QUANTIZATIONS: to what, for unquantized weights; awq, gptq: they must be that
+    )
     threads: int | None = None  # None: the processor's cores, one left over when there are more than four
 
     def __post_init__(self) -> None:
@@ -46,8 +53,10 @@ class EngineConfig:
                 raise BadRequest(f"{name} is {value:,}; it must lie between {least:,} and {most:,}.")
         if self.block_size is not None and self.block_size % 16:
             raise BadRequest(f"block_size is {self.block_size}; it must be a multiple of 16.")
-        if self.backend not in BACKENDS:
-            raise BadRequest(f"backend is {self.backend!r}; it must be one of {', '.join(BACKENDS)}.")
+        choices = ("backend", BACKENDS), ("speculation", SPECULATION), ("quantization", QUANTIZATIONS)
+        for name, known in choices:
+            if (value := getattr(self, name)) not in known:
+                raise BadRequest(f"{name} is {value!r}; it must be one of {', '.join(known)}.")
         if self.max_step_tokens < self.max_num_seqs + 16:
             raise BadRequest(
                 f"max_step_tokens is {self.max_step_tokens:,}; with max_num_seqs at {self.max_num_seqs:,} it "

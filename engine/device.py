@@ -1,51 +1,54 @@
 """What this machine is and how much of it is free right now.
 
 Asked once before a model is loaded, and by `octavo doctor`. Memory limits set by a container (cgroups)
-count as the machine's own. Loads neither torch nor numba; what a processor's kernels can use is decided in
-kernels/.
+count as the machine's own. Which device is taken is decided in abilities.py. Loads no torch until a kind of
+card is served; what a processor's kernels can use is decided in kernels/.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
-from dataclasses import dataclass
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from .abilities import CARDS, SERVED, Card, DeviceFacts, Machine, choose_device
+
 CGROUP = Path("/sys/fs/cgroup")
-# limit and usage files of the two cgroup versions
+# limit and usage files of the two cgroup versions, and what they know in detail
 CGROUP_FILES = (
-    ("memory.max", "memory.current"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ("memory.max", "memory.current", "memory.stat"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceFacts:
-    """One device that can run a model. Memory in bytes; `reason` says why this one was taken."""
-
-    name: str
-    kind: str  # torch's device type: "cpu"
-    memory_total: int
-    memory_available: int
-    cores: int  # physical, as far as the system says
-    unified: bool  # its memory is the system's memory
-    reason: str
+SPEED_BYTES, SPEED_TRIES, SPEED_THREADS = 2**26, 5, 8
+CACHED = ("inactive_file", "active_file")  # of the usage: pages of files, which make room when it is needed
 
 
 def cgroup_memory(root: Path = CGROUP) -> tuple[int, int] | None:
-    """(limit, used) of the container this process runs in; None where there is no limit."""
-    for limit_file, used_file in CGROUP_FILES:
+    """(limit, used) of the container this process runs in; None where there is no limit. Pages of files, a
+    model's above all, are not counted as used: the system counts them as available, too.
+    """
+    for limit_file, used_file, stat_file in CGROUP_FILES:
         try:
             limit, used = ((root / name).read_text().strip() for name in (limit_file, used_file))
         except OSError:
             continue
         # version 1 writes "no limit" as a number near 2^63
         if limit.isdecimal() and used.isdecimal() and int(limit) < 2**60:
-            return int(limit), int(used)
+            return int(limit), max(0, int(used) - _cached(root / stat_file))
     return None
+
+
+def _cached(stat_file: Path) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        pairs = (line.split() for line in stat_file.read_text().splitlines())
+        return sum(int(number) for name, number in pairs if name in CACHED)
+    return 0
 
 
 def processor_name() -> str:
@@ -64,11 +67,58 @@ def usable_cores() -> int:
     return max(1, min(psutil.cpu_count(logical=False) or allowed, allowed))
 
 
-def detect(cgroup_root: Path = CGROUP) -> DeviceFacts:
-    """The device that models run on, with the memory that is free at this moment."""
+def detect(cgroup_root: Path = CGROUP, look_for_cards: bool = False) -> DeviceFacts:
+    """The device that models run on, with the memory that is free at this moment. Cards that can't be used
+    yet are looked for only when asked: that loads torch.
+    """
     memory = psutil.virtual_memory()
-    total, available, reason = memory.total, memory.available, "Models run on the processor."
-    if limit := cgroup_memory(cgroup_root):
-        total, available = min(total, limit[0]), min(available, max(0, limit[0] - limit[1]))
-        reason += " Its memory is limited by the container it runs in."
-    return DeviceFacts(processor_name(), "cpu", total, available, usable_cores(), True, reason)
+    cards = read_cards() if look_for_cards or set(SERVED) & set(CARDS) else ()
+    limit = cgroup_memory(cgroup_root)
+    machine = Machine(processor_name(), usable_cores(), memory.total, memory.available, limit, tuple(cards))
+    return choose_device(machine)
+
+
+def read_cards(torch: Any = None) -> list[Card]:
+    """The cards that torch can compute on. Tests pass a torch of their own; run on no real card yet."""
+    if torch is None:
+        import torch
+    cards: list[Card] = []
+    for kind in ("cuda", "xpu"):  # torch's names: AMD's cards are its "cuda" as well
+        backend: Any = getattr(torch, kind)
+        with contextlib.suppress(RuntimeError):  # a driver that does not answer
+            count = backend.device_count() if backend.is_available() else 0
+            cards += (_card(torch, kind, backend, index) for index in range(count))
+    if torch.backends.mps.is_available():
+        most = torch.mps.recommended_max_memory()
+        free = max(0, most - torch.mps.driver_allocated_memory())
+        cards.append(Card("mps", processor_name(), most, free, unified=True))
+    return cards
+
+
+def _card(torch: Any, kind: str, backend: Any, index: int) -> Card:
+    facts = backend.get_device_properties(index)
+    free, total = backend.mem_get_info(index)
+    unified = bool(getattr(facts, "is_integrated", False))
+    if kind == "cuda" and torch.version.hip:
+        architecture = facts.gcnArchName.partition(":")[0]
+        return Card("rocm", facts.name, total, free, architecture=architecture, unified=unified)
+    capability = (facts.major, facts.minor) if kind == "cuda" else (0, 0)
+    return Card(kind, facts.name, total, free, capability, unified=unified)
+
+
+def read_speed(cores: int) -> float:
+    """Bytes a second that the processor reads from memory, all cores at once: the best of a few tries.
+
+    A processor writes a token about as fast as it reads the model's weights. Takes a tenth of a second.
+    """
+    import numpy as np
+
+    cores = min(cores, SPEED_THREADS)  # a few keep the memory busy
+    blocks = [np.ones(SPEED_BYTES // 8, np.int64) for _ in range(cores)]  # far more than a cache holds
+    best = float("inf")
+    with ThreadPoolExecutor(cores) as pool:
+        for _ in range(SPEED_TRIES):
+            started = time.perf_counter()
+            list(pool.map(np.bitwise_or.reduce, blocks))  # one pass, vectorised, without the GIL
+            best = min(best, time.perf_counter() - started)
+    return cores * SPEED_BYTES / best

@@ -16,6 +16,7 @@ from .pace import Pace
 from .plan import Progress
 from .runner import Runner
 from .scheduler import Scheduler
+from .speculation import Speculation
 from .types import EngineStats
 
 
@@ -54,6 +55,8 @@ class Engine:
             cached_blocks=pool.num_cached,
             healthy=healthy,
             fault=fault,
+            drafted_tokens=self.scheduler.num_drafted,
+            accepted_tokens=self.scheduler.num_accepted,
         )
 
 
@@ -68,11 +71,13 @@ def make_scheduler(plan: MemoryPlan, facts: ModelFacts, config: EngineConfig, se
         identity = Identity(owner, facts.fingerprint, facts.formats, facts.kv_dtype, plan.block_size)
         return Chain.root(secret, identity)
 
+    pace = Pace(config.target_step_s)
     return Scheduler(
         pools,
         root,
-        Pace(config.target_step_s),
+        pace,
         context_length=plan.context_length,
         max_num_seqs=plan.max_num_seqs,
         max_step_tokens=plan.max_step_tokens,
+        propose=Speculation(pace).propose if config.speculation == "auto" else None,
     )

@@ -1,33 +1,35 @@
-"""A model ready to talk: what is loaded from one file, and conversations in, Streams out.
+"""A model ready to talk: what is loaded from a file or folder, and conversations in, Streams out.
 
-`load` reads the header, plans the memory, packs the weights, proves with one token that all of it works; from
-then on `submit` turns messages into ids on the caller's thread and hands them to the engine's.
+`load` reads the header, plans the memory, packs the weights or maps those that are kept packed, and proves
+with one token that all of it works; from then on `submit` turns messages into ids on the caller's thread and
+hands them to the engine's.
 """
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Sequence as Seq
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 
 import torch
 
 import kernels
-from kernels import Ops
 
-from .checkpoints import GgufFile, read_gguf
+from .checkpoints import Checkpoint, open_checkpoint
 from .config import EngineConfig
 from .detokenizer import Detokenizer
 from .device import detect
 from .engine import Engine, make_scheduler
-from .errors import EngineError
-from .kv_cache import bytes_per_token
-from .memory_plan import KindFacts, MemoryFacts, MemoryPlan, ModelFacts, plan_memory
-from .models import ModelConfig, load_decoder
+from .errors import BadCheckpoint, EngineError
+from .formats import check_quantization
+from .memory_plan import MemoryFacts, MemoryPlan, ModelFacts, plan_memory
+from .model_facts import model_facts
+from .models import ModelConfig, load_decoder, read_config
+from .packed_cache import PackedCache, open_cache
 from .prompt import build_prompt
 from .runner import Runner
 from .sequence import Sequence
@@ -54,6 +56,7 @@ class LLM:
     renderer: TemplateRenderer
     service: EngineService
     runner: Runner
+    cache: PackedCache | None
 
     @staticmethod
     def load(
@@ -62,27 +65,33 @@ class LLM:
         *,
         name: str = "",
         secret: bytes = b"",
+        packed: Path | None = None,
         on_progress: Callable[[str, float], None] = lambda stage, part: None,
     ) -> LLM:
-        """Load a GGUF file. `secret` keys the prefix hashes; `on_progress` hears what is done, and how far.
+        """Load a GGUF file or a folder. `secret` keys the prefix hashes; `packed` is a folder to keep packed
+        weights in; `on_progress` hears what is done, and how far.
 
         Raises BadCheckpoint, UnsupportedModel or ModelTooLarge; nothing stays behind then.
         """
         torch.set_num_threads(1)  # torch's own pool spins beside ours and halves its speed
-        with read_gguf(path) as checkpoint:
-            model_config = ModelConfig.from_gguf(checkpoint)
+        with open_checkpoint(path) as checkpoint:
+            check_quantization(checkpoint.metadata, config.quantization)
+            model_config = read_config(checkpoint)
             on_progress("tokenizer", 0.0)
-            tokenizer = Tokenizer(checkpoint.metadata)
+            tokenizer = Tokenizer.of(checkpoint)
+            check_vocabulary(checkpoint, tokenizer, model_config)
             renderer = TemplateRenderer.of(tokenizer)
-            ops = kernels.select("cpu", config.backend, **_backend_options(config))
+            ops = kernels.select("cpu", config.backend, **backend_options(config))
             try:
                 renderer.start()  # its process comes up while the weights are read
                 device = detect()
-                facts = model_facts(name or path.stem, checkpoint, model_config, ops)
+                facts = model_facts(name or name_of(path), checkpoint, model_config, ops, config.quantization)
                 memory = MemoryFacts(device.memory_total, device.memory_available, device.unified)
                 plan = plan_memory(memory, facts, config)
+                cache = open_cache(packed, checkpoint, f"{facts.fingerprint} {config.quantization}", ops)
+                progress = partial(on_progress, "weights")
                 model = load_decoder(
-                    checkpoint, model_config, ops, plan.context_length, partial(on_progress, "weights")
+                    checkpoint, model_config, ops, plan.context_length, progress, config.quantization, cache
                 )
                 runner = Runner(model, ops, plan)
             except BaseException:
@@ -91,9 +100,11 @@ class LLM:
                 raise
         scheduler = make_scheduler(plan, facts, config, secret)
         service = EngineService(Engine(scheduler, runner))
-        llm = LLM(facts, plan, tokenizer, renderer, service, runner)
+        llm = LLM(facts, plan, tokenizer, renderer, service, runner, cache)
         on_progress("warm-up", 0.0)
         llm._warm_up()
+        if cache:
+            cache.save()
         on_progress("ready", 1.0)
         return llm
 
@@ -106,7 +117,9 @@ class LLM:
         """Start to answer. Raises BadRequest, PromptTooLong, TemplateError or EngineStopped."""
         submitted = time.monotonic()
         prompt = self.prompt(request.messages, request.date)
-        params = request.sampling
+        params, longest = request.sampling, request.sampling.max_tokens
+        if request.shorten and longest and longest > self.context_length - len(prompt):
+            longest = None  # up to the end of the context, which is sooner
         seed = params.seed if params.seed is not None else secrets.randbits(63)
         job = Job(
             params, seed, Detokenizer(self.tokenizer, params.stop), submitted, self.tokenizer.fingerprint
@@ -114,7 +127,7 @@ class LLM:
         sequence = Sequence(
             id=request.id or secrets.token_hex(8),
             prompt=prompt,
-            max_tokens=params.max_tokens,
+            max_tokens=longest,
             owner=request.owner,
             priority=request.priority,
             end_ids=frozenset() if params.ignore_eos else self.tokenizer.eos_ids,
@@ -144,35 +157,27 @@ class LLM:
         """Cancel what runs, end the threads and the helper process."""
         self.service.close()
         self.renderer.close()
+        if self.cache:
+            self.cache.close()
         self.runner.close()
 
 
-def _backend_options(config: EngineConfig) -> dict[str, int]:
-    return {"threads": config.threads} if config.threads and config.backend != "reference" else {}
+def backend_options(config: EngineConfig) -> dict[str, int]:
+    """What kernels.select is told of the settings."""
+    if not config.threads or config.backend == "reference":
+        return {}
+    return {"threads": min(config.threads, os.cpu_count() or 1)}  # more would only stand in each other's way
 
 
-def model_facts(name: str, checkpoint: GgufFile, config: ModelConfig, ops: Ops) -> ModelFacts:
-    """What the memory plan needs to know of a model."""
-    token_buffers = config.hidden_size + 4 * config.num_heads * config.head_dim + 2 * config.ffn_size
-    return ModelFacts(
-        name=name,
-        fingerprint=fingerprint(checkpoint),
-        context_length=config.context_length,
-        kinds=(KindFacts("full", tuple(range(config.num_layers)), bytes_per_token(config, ops.kv_dtype)),),
-        weights_bytes=sum(tensor.nbytes for tensor in checkpoint.tensors.values()),
-        activation_bytes_per_token=4 * token_buffers,
-        logits_bytes_per_seq=4 * config.vocab_size,
-        block_size=ops.block_size,
-        formats=ops.name,
-        kv_dtype=str(ops.kv_dtype),
-    )
+def name_of(path: Path) -> str:
+    """What a model is called that has no other name."""
+    return path.resolve().name if path.is_dir() else path.stem
 
 
-def fingerprint(checkpoint: GgufFile) -> str:
-    """Tells one checkpoint from another by its header. The weights themselves are checked at download."""
-    header = blake2b(digest_size=16)
-    for tensor in checkpoint.tensors.values():
-        header.update(repr(tensor).encode())
-    for key, value in checkpoint.metadata.items():
-        header.update(f"{key}={value!r}".encode())
-    return header.hexdigest()
+def check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer, config: ModelConfig) -> None:
+    """Every token must have a row of the embedding; more rows than tokens are usual."""
+    if tokenizer.vocab_size > config.vocab_size:
+        raise BadCheckpoint(
+            f"{checkpoint.path.name}: the tokenizer has {tokenizer.vocab_size} tokens and the model knows "
+            f"{config.vocab_size}; the files do not belong together."
+        )

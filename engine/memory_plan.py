@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from fractions import Fraction
 
 from .block_pool import PageKind
 from .config import EngineConfig
 from .errors import BadRequest, ModelTooLarge
+from .speculation import MOST_IN_STEP
 
 GIB = 2**30
 LEFT_TO_OTHERS = 4 * GIB  # where device memory is system memory; a quarter of machines too small for that
@@ -59,6 +61,7 @@ class ModelFacts:
     formats: str = ""  # of the weights in memory; with kv_dtype part of what prefixes are told apart by
     kv_dtype: str = ""
     graphs_bytes: int = 0
+    tables_bytes: int = 0  # the vocabulary, and how far pairs turn at every place of the longest context
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class MemoryPlan:
     activation_bytes: int
     max_num_seqs: int
     max_step_tokens: int
+    max_rows: int  # of logits in a step
     reasons: tuple[str, ...]
 
 
@@ -82,19 +86,22 @@ def plan_memory(facts: MemoryFacts, model: ModelFacts, config: EngineConfig) -> 
     block_size, why_block_size = choose_block_size(model, config)
     kinds = tuple(kind.with_blocks(block_size) for kind in model.kinds)
     chat = Chat(kinds, block_size, config.max_step_tokens)
+    max_rows = config.max_num_seqs + (MOST_IN_STEP if config.speculation == "auto" else 0)
     activation_bytes = (
         config.max_step_tokens * model.activation_bytes_per_token
-        + config.max_num_seqs * model.logits_bytes_per_seq
+        + max_rows * model.logits_bytes_per_seq
         + model.graphs_bytes
+        + model.tables_bytes
     )
     rest = facts.available - model.weights_bytes - activation_bytes
     most, why_most = choose_pool_limit(facts, config, rest)
-    context_length, why_context = choose_context(model, config, chat, most)
+    context_length, why_context = choose_context(model, config, chat, most, facts.total)
     fills = config.kv_pool_bytes or not facts.unified
     kv_bytes = most if fills else min(most, chat.bytes(context_length, config.num_chats))
-    num_blocks = chat.split(context_length, kv_bytes)
+    num_blocks = chat.split(context_length, kv_bytes, config.num_chats)
     num_chats = min((n - 1) / b for n, b in zip(num_blocks, chat.blocks(context_length)))
-    why_pool = f"The pool takes {size(kv_bytes)}, room for {num_chats:.1f} chats of {context_length:,} tokens"
+    room = f"{num_chats:.1f}".removesuffix(".0")
+    why_pool = f"The pool takes {in_words(kv_bytes)}, room for {room} chats of {context_length:,} tokens"
     why_pool += f": {why_most}" if kv_bytes == most else ", as many as wanted."
     return MemoryPlan(
         block_size,
@@ -106,6 +113,7 @@ def plan_memory(facts: MemoryFacts, model: ModelFacts, config: EngineConfig) -> 
         activation_bytes,
         config.max_num_seqs,
         config.max_step_tokens,
+        max_rows,
         (why_block_size, why_context, why_pool),
     )
 
@@ -131,11 +139,21 @@ class Chat:
         blocks = self.blocks(context_length)
         return sum((num_chats * n + 1) * kind.bytes_per_block for n, kind in zip(blocks, self.kinds))
 
-    def split(self, context_length: int, kv_bytes: int) -> tuple[int, ...]:
-        """Blocks of each kind, padding included, that `kv_bytes` hold, in the proportion that chats need."""
-        padding = self.bytes(context_length, 0)
-        chats = (kv_bytes - padding) / (self.bytes(context_length) - padding)
-        return tuple(1 + int(n * chats) for n in self.blocks(context_length))
+    def split(self, context_length: int, kv_bytes: int, num_chats: int) -> tuple[int, ...]:
+        """Blocks of each kind, padding included, that `kv_bytes` hold, in the proportion that chats need.
+
+        Short chats need as much of a windowed kind as long ones, so it gets enough for all wanted chats
+        first, as long as one of full length still fits.
+        """
+        blocks, padding = self.blocks(context_length), self.bytes(context_length, 0)
+        room, one = kv_bytes - padding, self.bytes(context_length) - padding
+        windows = sum(n * kind.bytes_per_block for n, kind in zip(blocks, self.kinds) if kind.window)
+        whole = one - windows
+        windowed = chats = Fraction(room, one)
+        if windows and whole:
+            windowed = max(chats, min(Fraction(num_chats), Fraction(room - whole, windows)))
+            chats = (room - windowed * windows) / whole
+        return tuple(1 + int(n * (windowed if kind.window else chats)) for n, kind in zip(blocks, self.kinds))
 
 
 def choose_block_size(model: ModelFacts, config: EngineConfig) -> tuple[int, str]:
@@ -150,8 +168,8 @@ def choose_pool_limit(facts: MemoryFacts, config: EngineConfig, rest: int) -> tu
     if config.kv_pool_bytes is not None:
         if config.kv_pool_bytes > rest:
             raise ModelTooLarge(
-                f"kv_pool_bytes asks for {size(config.kv_pool_bytes)}; {size(max(0, rest))} are free beside "
-                "the weights. Set it lower, or close other programs."
+                f"kv_pool_bytes asks for {in_words(config.kv_pool_bytes)}; {in_words(max(0, rest))} are free "
+                "beside the weights. Set it lower, or close other programs."
             )
         return config.kv_pool_bytes, "as set."
     if not facts.unified:
@@ -159,11 +177,16 @@ def choose_pool_limit(facts: MemoryFacts, config: EngineConfig, rest: int) -> tu
         return usable, f"{config.memory_utilization:.0%} of the free memory, less weights and buffers."
     left = min(LEFT_TO_OTHERS, facts.total // 4)
     if rest - left < rest // 2:
-        return rest - left, f"of {size(facts.available)} free, {size(left)} stay free for other programs."
-    return rest // 2, f"that is half of the {size(rest)} free beside the weights."
+        return (
+            rest - left,
+            f"of {in_words(facts.available)} free, {in_words(left)} stay free for other programs.",
+        )
+    return rest // 2, f"that is half of the {in_words(rest)} free beside the weights."
 
 
-def choose_context(model: ModelFacts, config: EngineConfig, chat: Chat, most: int) -> tuple[int, str]:
+def choose_context(
+    model: ModelFacts, config: EngineConfig, chat: Chat, most: int, total: int
+) -> tuple[int, str]:
     """Tokens a conversation may have, and why. At least one chat of that length fits the pool."""
     longest = model.context_length
     wanted = config.context_length or longest
@@ -174,10 +197,13 @@ def choose_context(model: ModelFacts, config: EngineConfig, chat: Chat, most: in
     least = wanted if config.context_length else min(LEAST_CONTEXT, wanted)
     if fitting < least:
         weights, one = model.weights_bytes, chat.bytes(least)
+        advice = "choose a smaller model" + (" or a shorter context" if config.context_length else "")
+        if weights + one < total:
+            advice = f"close other programs, or {advice}"
         raise ModelTooLarge(
-            f"{model.name} needs {size(weights)} for its weights and {size(one)} for one chat of {least:,} "
-            f"tokens, together {size(weights + one)}; {size(max(0, weights + most))} can be used now. Close "
-            "other programs, or choose a smaller model or context."
+            f"{model.name} needs {in_words(weights)} for its weights and {in_words(one)} for one chat of "
+            f"{least:,} tokens, together {in_words(weights + one)}; {in_words(max(0, weights + most))} can "
+            f"be used now. {advice.capitalize()}."
         )
     if config.context_length:
         return wanted, f"A chat can be {wanted:,} tokens long, as set."
@@ -186,6 +212,10 @@ def choose_context(model: ModelFacts, config: EngineConfig, chat: Chat, most: in
     return fitting, f"A chat can be {fitting:,} tokens long, as the pool allows; the model, {longest:,}."
 
 
-def size(num_bytes: int) -> str:
-    """Bytes for people."""
-    return f"{num_bytes / GIB:.2f} GiB" if num_bytes >= GIB else f"{num_bytes / 2**20:.0f} MiB"
+def in_words(num_bytes: float) -> str:
+    """Bytes for people: 98.4 MB, and 1 GB is 1,000 MB, as disks and downloads are measured."""
+    for unit in ("bytes", "kB", "MB"):
+        if num_bytes < 1000:
+            return f"{num_bytes:.0f} {unit}" if unit == "bytes" else f"{num_bytes:.1f} {unit}"
+        num_bytes /= 1000
+    return f"{num_bytes:.2f} GB"

@@ -63,9 +63,14 @@ class Plan:
         return bool(self.items)
 
     @property
-    def num_tokens(self) -> int:
-        """How many tokens the step computes."""
-        return sum(item.num_tokens for item in self.items)
+    def chunks(self) -> list[tuple[int, int]]:
+        """The first place and the length of each prompt's part; the others are answering."""
+        return [(item.start, item.num_tokens) for item in self.items if item.num_tokens > item.samples]
+
+    @property
+    def num_answer_tokens(self) -> int:
+        """How many tokens of answers are computed, drafts included."""
+        return sum(item.num_tokens for item in self.items if item.num_tokens == item.samples)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def build_prompt(
 
     def add(text: str, special: bool) -> None:
         _check_hope(tokenizer, text, special, limit, len(ids))
-        ids.extend(tokenizer.encode(text, special, start=not ids or ids[-1] in tokenizer.control_ids))
+        ids.extend(tokenizer.encode(text, special, ids[-1] if ids else None))
 
     for piece, following in zip(pieces, [*pieces[1:], Piece("")], strict=True):
         text = piece.text.removesuffix(gap if following.message in spliced else "")
@@ -91,7 +91,8 @@ def _check(messages: Sequence[Message]) -> None:
     size = sum(len(message.content) for message in messages)
     if size > MAX_CHARACTERS:
         raise PromptTooLong(
-            f"The conversation has {size:,} characters; at most {MAX_CHARACTERS:,} are taken."
+            f"This conversation has {size:,} characters; at most {MAX_CHARACTERS:,} are taken. "
+            "Shorten it or start a new chat."
         )
 
 
@@ -106,8 +107,8 @@ def _check_hope(tokenizer: Tokenizer, text: str, special: bool, limit: int, coun
         count += len(tokenizer.encode(text[start : start + SLICE], special))
     if count > hopeless:
         raise PromptTooLong(
-            f"The prompt has more than {count // 2:,} tokens; at most {limit:,} fit. "
-            "Shorten the conversation."
+            f"This conversation has more than {count // 2:,} tokens; {limit:,} fit, the answer included. "
+            "Shorten it or start a new chat."
         )
 
 

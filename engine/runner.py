@@ -6,12 +6,13 @@ Given a plan, it copies what must be copied, fills the batch, runs the record an
 from __future__ import annotations
 
 import logging
+from itertools import count
 
 import numpy as np
 
 from kernels import Ops
 
-from .batch import fill_batch, make_batch
+from .batch import BatchWriter, make_batch
 from .errors import EngineError
 from .kv_cache import make_kv_cache
 from .memory_plan import MemoryPlan
@@ -27,10 +28,12 @@ class Runner:
 
     def __init__(self, model: Decoder, ops: Ops, plan: MemoryPlan) -> None:
         self.ops = ops
-        self.cache = make_kv_cache(model.config, ops, plan.num_blocks[0], plan.block_size)
+        self.cache = make_kv_cache(model.config, ops, plan.num_blocks, plan.block_size)
         max_blocks = -(-plan.context_length // plan.block_size) + 1
-        self.batch = make_batch(plan.max_step_tokens, plan.max_num_seqs, max_blocks, plan.max_num_seqs, 1)
-        buffers = Buffers.make(model.config, ops, plan.max_step_tokens, plan.max_num_seqs)
+        kinds = len(plan.kinds)
+        self.batch = make_batch(plan.max_step_tokens, plan.max_num_seqs, max_blocks, plan.max_rows, kinds)
+        self._writer = BatchWriter(self.batch, plan.block_size)
+        buffers = Buffers.make(model.config, ops, plan.max_step_tokens, plan.max_rows)
         self.logits = buffers.logits
         self.replay = ops.record(lambda: model.forward(ops, self.batch, self.cache.layers, buffers))
 
@@ -39,11 +42,10 @@ class Runner:
         for kind, pool in enumerate(self.cache.pools):
             if pairs := [(copy.source, copy.target) for copy in plan.copies if copy.kind == kind]:
                 self.ops.copy_blocks(pool, *zip(*pairs, strict=True))
-        fill_batch(self.batch, plan.items, self.cache.block_size)
+        self._writer.write(plan.items)
         self.replay()
-        logits = self.logits.cpu().numpy()
+        logits, row = self.logits.cpu().numpy(), 0
         sampled: list[list[int] | EngineError] = []
-        row = 0
         for item in plan.items:
             sampled.append(sample_item(logits[row : row + item.samples], item))
             row += item.samples
@@ -54,19 +56,20 @@ class Runner:
         self.ops.close()
 
 
-def sample_item(logits: np.ndarray, item: PlanItem) -> list[int] | EngineError:
-    """One token for each of an item's rows [samples, vocabulary]."""
-    request, tokens = item.sequence.request, item.sequence.tokens
+def sample_item(rows: np.ndarray, item: PlanItem) -> list[int] | EngineError:
+    """One token for each of an item's rows [samples, vocabulary], up to the first that is not its draft."""
+    seq, sampled = item.sequence, list[int]()
     first = item.start + item.num_tokens - item.samples + 1
     try:
-        return [
-            sample(
-                row, SamplingRow(request.params, request.seed, first + i, tokens, item.sequence.num_prompt)
-            )
-            for i, row in enumerate(logits)
-        ]
+        for position, logits, draft in zip(count(first), rows, (*item.drafts, None)):
+            before = [*seq.tokens, *sampled] if sampled else seq.tokens
+            row = SamplingRow(seq.request.params, seq.request.seed, position, before, seq.num_prompt)
+            sampled.append(sample(logits, row))
+            if sampled[-1] != draft:
+                break
     except EngineError as error:
         return error
     except Exception as error:  # nothing was changed yet: whatever it is, it is this request's alone
         log.exception("a token could not be sampled")
         return EngineError(f"The next token could not be chosen: {type(error).__name__}: {error}.")
+    return sampled

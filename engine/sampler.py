@@ -7,6 +7,7 @@ independent; a greedy row without penalties is a bare argmax. Nothing sorts a wh
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ from .types import SamplingParams
 
 # Below this temperature the likeliest token is taken: logits divided by less leave float32's range.
 COLDEST = 1e-5
-# Candidates less likely than this fraction of the likeliest are looked at only if the others do not suffice.
-UNLIKELY = 1e-4
+# Candidates are those at least so likely, measured by the likeliest; more only if these do not suffice.
+LEVELS = (1e-4, 1e-7, -1.0)
+RUN = 512  # weights summed up before one is looked for among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +50,26 @@ def sample(logits: np.ndarray, row: SamplingRow) -> int:
     logits = penalize(logits, row)
     best = int(logits.argmax())
     peak = logits[best]
-    if not np.isfinite(peak):
+    if not math.isfinite(peak):
         raise EngineError(
             f"The model computed {peak} for the token at position {row.position}; it was stopped."
         )
     if row.params.temperature < COLDEST:
         return best
-    weights = np.exp((logits - peak) / np.float32(row.params.temperature))  # the likeliest has weight 1
-    ids, kept = candidates(weights, row.params)
-    cumulative = np.cumsum(kept, dtype=np.float64)
-    drawn = np.searchsorted(cumulative, uniform(row.seed, row.position) * cumulative[-1], side="right")
-    return int(ids[min(int(drawn), len(ids) - 1)])
+    weights = logits - peak
+    weights /= np.float32(row.params.temperature)
+    ids, kept = candidates(np.exp(weights, out=weights), row.params)  # the likeliest has weight 1
+    return int(ids[draw(kept, uniform(row.seed, row.position))])
+
+
+def draw(weights: np.ndarray, share: float) -> int:
+    """The index at which the weights, summed up, pass that share of their sum. Most are summed by the run."""
+    runs = np.add.reduceat(weights, np.arange(0, len(weights), RUN), dtype=np.float64).cumsum()
+    run = min(int(runs.searchsorted(share * runs[-1], side="right")), len(runs) - 1)
+    before = runs[run - 1] if run else 0.0
+    inside = weights[run * RUN : (run + 1) * RUN].cumsum(dtype=np.float64)
+    goal = (share * runs[-1] - before) / (runs[run] - before) * inside[-1]
+    return run * RUN + min(int(inside.searchsorted(goal, side="right")), len(inside) - 1)
 
 
 def penalize(logits: np.ndarray, row: SamplingRow) -> np.ndarray:
@@ -72,7 +83,7 @@ def penalize(logits: np.ndarray, row: SamplingRow) -> np.ndarray:
         return logits
     logits = logits.copy()
     if params.repetition_penalty != 1:
-        seen = np.array(sorted(set(row.tokens)), np.int64)
+        seen = np.fromiter(set(row.tokens), np.int64)
         values = logits[seen]
         factor = np.float32(params.repetition_penalty)
         logits[seen] = np.where(values > 0, values / factor, values * factor)
@@ -82,23 +93,23 @@ def penalize(logits: np.ndarray, row: SamplingRow) -> np.ndarray:
     return logits
 
 
-def candidates(weights: np.ndarray, params: SamplingParams) -> tuple[np.ndarray, np.ndarray]:
+def candidates(weights: np.ndarray, params: SamplingParams) -> tuple[Sequence[int] | np.ndarray, np.ndarray]:
     """The tokens that may be drawn and their weights, after top-k, top-p and min-p, in this order.
 
     weights [vocabulary]: exp((logit - peak) / temperature). top-p keeps the token that crosses the threshold.
     """
     top_k = params.top_k or len(weights)
     if top_k >= len(weights) and params.top_p == 1 and params.min_p == 0:
-        return np.arange(len(weights)), weights
+        return range(len(weights)), weights
     total = weights.sum(dtype=np.float64)
-    for least in (UNLIKELY, -1.0):
+    for least in LEVELS:
         ids = np.flatnonzero(weights > least)
         order = np.argsort(-weights[ids], kind="stable")[:top_k]
         ids, kept = ids[order], weights[ids[order]]
         mass = np.cumsum(kept, dtype=np.float64)
         # top-p is a share of what top-k left, as in transformers and vLLM
         goal = params.top_p * (mass[-1] if len(ids) == top_k else total)
-        if len(ids) == top_k or mass[-1] >= goal or params.min_p > UNLIKELY:
+        if len(ids) == top_k or mass[-1] >= goal or params.min_p > least > 0:
             break
     end = min(int(np.searchsorted(mass, goal, side="left")) + 1, len(ids))
     ids, kept = ids[:end], kept[:end]

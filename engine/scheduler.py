@@ -1,15 +1,15 @@
 """Who computes what in the next step: `schedule` makes a plan, `commit` takes in what came of it.
 
 On a device that runs steps in order, one more may be scheduled before the last is committed (depth 1).
-Sequences go by urgency, which waiting raises. Whoever is answering has one token of every step; prompts and
-drafts share what the pace allows. Whoever runs out of blocks takes them from the least urgent, which starts
-over later, mostly from the prefix cache. The most urgent never gives way, and anyone alone fits: so every
-request ends. Knows no device and no clock: time is passed in.
+Sequences go by urgency, which waiting raises. Whoever is answering has one token of every step; prompts share
+what the pace allows, and a step without prompts may hold drafts. Whoever runs out of blocks takes them from
+the least urgent, which starts over later, mostly from the prefix cache. The most urgent never gives way, and
+anyone alone fits: so every request ends. Knows no device and no clock: time is passed in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence as Seq
+from collections.abc import Callable, Sequence as Seq
 from itertools import count
 from operator import attrgetter
 
@@ -40,11 +40,12 @@ class Scheduler:
         context_length: int,
         max_num_seqs: int,
         max_step_tokens: int,
-        propose: Callable[[Sequence, int], Iterable[int]] | None = None,
+        propose: Callable[[list[tuple[Sequence, int]]], list[list[int]]] | None = None,
     ) -> None:
         """One pool per page kind. `root(owner)` begins the chains of an owner's prefixes.
 
-        `propose(seq, limit)` guesses at most `limit` tokens that come next; None: no drafts.
+        `propose` is given the answering sequences of a step, and guesses for each at most so many tokens that
+        come next; None: no drafts.
         """
         assert max_step_tokens >= max_num_seqs + 16, "answers would leave prompts no room"
         self.tables = BlockTables(pools, max_step_tokens)
@@ -57,6 +58,7 @@ class Scheduler:
         self._arrivals = count()
         self._line_open = True  # whether the step being made still takes sequences from the line
         self._committed = 0.0  # when
+        self.num_drafted = self.num_accepted = 0  # drafts that were computed, and those that were right
 
     # ---- coming and going
 
@@ -68,6 +70,11 @@ class Scheduler:
         prompt, answer = seq.num_prompt, seq.max_tokens or 1
         if prompt == 0:
             raise BadRequest("The prompt is empty; at least one token is needed.")
+        if prompt + answer > self.max_length and seq.max_tokens is None:
+            raise PromptTooLong(
+                f"This conversation has {prompt:,} tokens; {self.max_length:,} fit, the answer included. "
+                "Shorten it or start a new chat."
+            )
         if prompt + answer > self.max_length:
             raise PromptTooLong(
                 f"The prompt has {prompt:,} tokens and its answer needs {answer:,}, together "
@@ -146,24 +153,29 @@ class Scheduler:
 
     def schedule(self, now: float) -> Plan:
         """The next step, most urgent first. Empty if there is nothing to do before the next commit."""
-        items: list[PlanItem] = []
+        turns: list[tuple[Sequence, int]] = []  # and how many tokens it computes
         copies: list[BlockCopy] = []
-        spare = min(self._pace.num_tokens, self._max_step_tokens - self._max_num_seqs)
+        num_answers = sum(seq.num_todo == 1 for seq in self.running)
+        spare = self._pace.allowance(num_answers, self._max_step_tokens - self._max_num_seqs)
         self._line_open = True
         for seq in sorted(self.running + self.waiting, key=by_urgency):
             if seq not in self.running and not (spare and self._take_in(seq, now)):
                 continue
             todo = min(seq.num_todo, self.tables.room(seq))
-            num_tokens = min(todo, spare) if todo > 1 else todo
+            num_tokens = spare.take(seq.num_scheduled, todo) if todo > 1 else todo
             if num_tokens < 1:
                 continue
             end = seq.num_scheduled + num_tokens
             if not self._make_room(seq, end):
                 break  # nobody behind may take the blocks it waits for
-            spare -= num_tokens if todo > 1 else 0
-            drafts = self._drafts(seq, end, spare)
-            spare -= len(drafts)
-            copies += self.tables.grow(seq, end + len(drafts))
+            copies += self.tables.grow(seq, end)
+            turns.append((seq, num_tokens))
+        items = []
+        for (seq, num_tokens), guesses in zip(turns, self._guesses(turns)):
+            end = seq.num_scheduled + num_tokens
+            drafts = tuple(guesses[: self.tables.slack(seq, end)]) if guesses else ()
+            if drafts:
+                copies += self.tables.grow(seq, end + len(drafts))
             items.append(self._launch(seq, num_tokens, drafts))
         return Plan(tuple(items), tuple(copies), now)
 
@@ -197,13 +209,16 @@ class Scheduler:
                 return False  # back in the line
         return True
 
-    def _drafts(self, seq: Sequence, end: int, spare: int) -> tuple[int, ...]:
-        """Guesses of what follows the last known token, as many as cost nobody else a block."""
-        if self._propose is None or end != len(seq.tokens):
-            return ()
-        room = self.tables.room(seq) - (end - seq.num_scheduled)
-        limit = min(spare, room, seq.max_length - end - 1, self.tables.slack(seq, end))
-        return tuple(self._propose(seq, limit)) if limit > 0 else ()
+    def _guesses(self, turns: list[tuple[Sequence, int]]) -> list[list[int]]:
+        """Drafts for each; none beside a prompt, which takes what time there is."""
+        if self._propose is None or any(num_tokens > 1 for _, num_tokens in turns):
+            return [[]] * len(turns)
+        limits = []
+        for seq, _ in turns:
+            end = seq.num_scheduled + 1
+            known = end == len(seq.tokens)  # else the last token is still in flight
+            limits.append((seq, min(self.tables.room(seq), seq.max_length - end) - 1 if known else 0))
+        return self._propose(limits)
 
     def _launch(self, seq: Sequence, num_tokens: int, drafts: tuple[int, ...]) -> PlanItem:
         start, end = seq.num_scheduled, seq.num_scheduled + num_tokens
@@ -218,9 +233,12 @@ class Scheduler:
     # ---- commit
 
     def commit(self, plan: Plan, sampled: Seq[Seq[int]], now: float) -> list[Progress]:
-        """Take in a step's tokens: `samples` for each item, or any if its sequence has ended meanwhile."""
+        """Take in a step's tokens: those sampled for each item, at least up to the first that is not its
+        draft; or any if its sequence has ended meanwhile.
+        """
         if plan:
-            self._pace.observe(plan.num_tokens, max(0.0, now - max(plan.scheduled, self._committed)))
+            seconds = now - max(plan.scheduled, self._committed)
+            self._pace.observe(plan.num_answer_tokens, plan.chunks, seconds)
         self._committed = now
         progress = []
         for item, token_ids in zip(plan.items, sampled, strict=True):
@@ -249,11 +267,14 @@ class Scheduler:
             self.tables.release(seq)
 
     def _advance(self, item: PlanItem, token_ids: Seq[int]) -> Progress:
-        assert len(token_ids) == item.samples
+        assert len(token_ids) <= item.samples
         seq, new = item.sequence, item.accepted(token_ids)
+        assert bool(new) == bool(item.samples)
         num_rejected = item.samples - len(new)
         seq.tokens += new
         seq.num_scheduled -= num_rejected
+        self.num_drafted += len(item.drafts)
+        self.num_accepted += len(item.drafts) - num_rejected
         self.tables.advance(seq, item.start + item.num_tokens - num_rejected)
         reason = None
         if new and new[-1] in seq.end_ids:

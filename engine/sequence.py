@@ -19,7 +19,7 @@ from .block_pool import Chain
 from .types import FinishReason, Priority
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Sequence:
     """What a request asks for, and below that what the scheduler knows about it."""
 

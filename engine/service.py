@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from .detokenizer import Detokenizer
 from .engine import Engine
@@ -43,8 +44,8 @@ class Job:
 class JobStream:
     """A Stream: what one caller sees of its job."""
 
-    def __init__(self, job: Job, cancel: Callable[[], None]) -> None:
-        self._job, self._cancel = job, cancel
+    def __init__(self, job: Job, prompt_tokens: int, cancel: Callable[[], None]) -> None:
+        self._job, self.prompt_tokens, self._cancel = job, prompt_tokens, cancel
 
     def __iter__(self) -> Iterator[Delta | Finish]:
         while True:
@@ -79,7 +80,8 @@ class EngineService:
             if self._closed or self._fault:
                 raise EngineStopped(self._fault or "The engine is closed; it takes nothing more.")
             self._commands.put(lambda: self._add(sequence))
-        return JobStream(sequence.request, lambda: self._commands.put(lambda: self._cancel(sequence.id)))
+        cancel = partial(self._commands.put, partial(self._cancel, sequence.id))
+        return JobStream(sequence.request, sequence.num_prompt, cancel)
 
     def stats(self) -> EngineStats:
         """Counts as they stand; read from any thread, exact between two steps."""

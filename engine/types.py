@@ -5,7 +5,6 @@ Frozen dataclasses only, standard library only. Times are in seconds, sizes in b
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
@@ -68,7 +67,7 @@ class SamplingParams:
     def __post_init__(self) -> None:
         for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
-            if not math.isfinite(value) or not least <= value <= most:
+            if not least <= value <= most:  # so it is with NaN
                 raise BadRequest(f"{name} is {value}; it must lie between {least} and {most}.")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise BadRequest(f"max_tokens is {self.max_tokens}; it must be at least 1.")
@@ -101,6 +100,7 @@ class Request:
     priority: Priority = Priority.CHAT
     date: str = ""  # what the template takes for today: ISO, 2026-11-30; "": today
     id: str = ""  # "": one is made
+    shorten: bool = False  # max_tokens gives way to a long prompt; else what does not fit is refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,11 @@ class Finish:
 class Stream(Protocol):
     """An answer in the making: iterate for Deltas and one Finish; `cancel` may come from any thread."""
 
+    @property
+    def prompt_tokens(self) -> int:
+        """The prompt's length; 0 until it is known."""
+        ...
+
     def __iter__(self) -> Iterator[Delta | Finish]: ...
 
     def cancel(self) -> None:
@@ -162,3 +167,5 @@ class EngineStats:
     cached_blocks: int
     healthy: bool  # a token was produced when it was loaded; since then no fault, and steps go on
     fault: str = ""
+    drafted_tokens: int = 0  # guessed and computed with others, since the model was loaded
+    accepted_tokens: int = 0  # of these, those that were right: tokens that cost no step of their own

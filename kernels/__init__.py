@@ -14,25 +14,38 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .ops import (
+        Activation as Activation,
+        Experts as Experts,
         ForwardBatch as ForwardBatch,
         KVLayer as KVLayer,
         Norm as Norm,
         Ops as Ops,
         Packed as Packed,
         Rope as Rope,
+        Storage as Storage,
+        Stored as Stored,
     )
     from .weights import (
         Dense as Dense,
+        Fp8 as Fp8,
+        Int2K as Int2K,
+        Int3K as Int3K,
         Int4 as Int4,
         Int4K as Int4K,
+        Int4Z as Int4Z,
+        Int5 as Int5,
+        Int5K as Int5K,
         Int6 as Int6,
         Int8 as Int8,
         Weight as Weight,
+        pack_nibbles as pack_nibbles,
     )
 
 _HOMES = {
-    **dict.fromkeys(("ForwardBatch", "KVLayer", "Norm", "Ops", "Packed", "Rope"), "ops"),
-    **dict.fromkeys(("Dense", "Int4", "Int4K", "Int6", "Int8", "Weight"), "weights"),
+    **dict.fromkeys(("Activation", "Experts", "ForwardBatch", "KVLayer"), "ops"),
+    **dict.fromkeys(("Norm", "Ops", "Packed", "Rope", "Storage", "Stored"), "ops"),
+    **dict.fromkeys(("Dense", "Fp8", "Int2K", "Int3K", "Int4", "Int4K", "Int4Z"), "weights"),
+    **dict.fromkeys(("Int5", "Int5K", "Int6", "Int8", "Weight", "pack_nibbles"), "weights"),
 }
 __all__ = [*_HOMES, "select"]
 

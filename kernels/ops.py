@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .weights import Weight
@@ -50,24 +51,29 @@ class KVLayer:
     head_dim: int
     window: int = 0  # a token sees itself and the window - 1 tokens before it; 0: all
     soft_cap: float = 0.0  # scores become cap * tanh(score / cap); 0: as they are
+    scale: float = 0.0  # of scores, before the cap; 0: 1 / sqrt(D)
 
     @property
     def num_kv_heads(self) -> int:
         return self.pool.shape[3]
+
+    @property
+    def score_scale(self) -> float:
+        return self.scale or self.head_dim**-0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Norm:
     """RMSNorm: x * gain / sqrt(mean(x^2) + eps)."""
 
-    gain: Tensor  # float32 [E]
+    gain: Tensor  # float32, one value for each that is normalized together
     eps: float
 
 
 @dataclass(frozen=True, slots=True)
 class Rope:
     """Rotary embedding, halves form: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin) over the first 2 * R2
-    values of a head.
+    values of a head. R2 = 0: nothing is turned.
     """
 
     cos: Tensor  # float32 [max positions, R2]
@@ -76,6 +82,42 @@ class Rope:
 
 # What a backend's `pack` returns: matrices with one input, stacked by rows, in the backend's own form.
 Packed = Any
+Activation = Literal["silu", "gelu_tanh"]  # of a gate; the second is GELU in its tanh form
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """A mixture's matrices: the router [X, E], and of each of X experts its gate and up, and its down."""
+
+    router: Packed
+    gate_up: tuple[Packed, ...]  # pack(gated=True), [2 F, E]
+    down: tuple[Packed, ...]  # [E, F]
+    top_k: int  # experts a token goes through: those with the largest softmax of the router's rows
+    normalized: bool  # their shares are divided by their sum
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A packed matrix taken apart, to be kept outside this process: `facts` fit into JSON."""
+
+    facts: dict[str, Any]
+    arrays: tuple[NDArray[Any], ...]
+
+
+class Storage(Protocol):
+    """How a backend's packed matrices are kept and come back without being packed again."""
+
+    layout: str  # changes whenever what `pack` makes of a matrix may have changed
+
+    def take_apart(self, packed: Packed) -> Stored:
+        """The matrix's own arrays, not copied."""
+        ...
+
+    def put_together(self, stored: Stored) -> Packed:
+        """The same matrix, over arrays that may be read-only and begin on 64-byte borders. Raises ValueError,
+        KeyError or TypeError for what `take_apart` never gave.
+        """
+        ...
 
 
 class Ops(Protocol):
@@ -87,6 +129,7 @@ class Ops(Protocol):
     device: torch.device  # where buffers and the KV pool lie
     kv_dtype: torch.dtype  # element type of the KV pool
     block_size: int  # the best one here; all multiples of 16 up to 128 work
+    storage: Storage | None  # None: packed matrices cannot be kept
 
     def pack(self, weights: Sequence[Weight], bias: Tensor | None = None, gated: bool = False) -> Packed:
         """Stack matrices [N_i, K] of any formats by rows, with an optional float32 bias [sum N_i]. `gated`:
@@ -108,43 +151,83 @@ class Ops(Protocol):
         """
         ...
 
-    def embed(self, batch: ForwardBatch, table: Packed, hidden: Tensor) -> None:
-        """hidden[t] = row token_ids[t] of the table [vocabulary, E]."""
+    def embed(self, batch: ForwardBatch, table: Packed, hidden: Tensor, scale: float = 1.0) -> None:
+        """hidden[t] = scale * row token_ids[t] of the table [vocabulary, E]."""
         ...
 
     def norm_linear(
-        self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: Packed, out: Tensor
+        self, batch: ForwardBatch, hidden: Tensor, norm: Norm | None, weight: Packed, out: Tensor
     ) -> None:
-        """out[t] = weight @ norm(hidden[t]) + bias; out is plain float [max T, N]."""
+        """out[t] = weight @ norm(hidden[t]) + bias; out is plain float [max T, N]. None: hidden as it is."""
         ...
 
-    def rope_write(self, batch: ForwardBatch, qkv: Tensor, rope: Rope, kv: KVLayer, q: Tensor) -> None:
-        """qkv [max T, (H + 2 KV) * D]: turn queries into the activation q [max T, H * D], keys and values
-        into their slots.
+    def rope_write(
+        self,
+        batch: ForwardBatch,
+        qkv: Tensor,
+        rope: Rope,
+        kv: KVLayer,
+        q: Tensor,
+        q_norm: Norm | None = None,
+        k_norm: Norm | None = None,
+    ) -> None:
+        """qkv [max T, (H + 2 KV) * D]: normalize queries and keys, turn queries into the activation q
+        [max T, H * D], keys and values into their slots. A gain of D values normalizes each head, a longer
+        one a token's whole queries or keys. What is left in qkv is the backend's affair.
         """
         ...
 
     def attention(self, batch: ForwardBatch, q: Tensor, kv: KVLayer, out: Tensor) -> None:
-        """out[t] = softmax(q k / sqrt(D)) v over the cached tokens 0 to positions[t] of t's sequence; out:
-        activation [max T, H * D].
+        """out[t] = softmax(scale * q k) v over the cached tokens 0 to positions[t] of t's sequence, or those
+        in the window; out: activation [max T, H * D].
         """
         ...
 
-    def linear_add(self, batch: ForwardBatch, x: Tensor, weight: Packed, hidden: Tensor) -> None:
-        """hidden[t] += weight @ x[t] + bias; x is an activation."""
+    def linear_add(
+        self,
+        batch: ForwardBatch,
+        x: Tensor,
+        weight: Packed,
+        hidden: Tensor,
+        norm: Norm | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        """hidden[t] += scale * norm(weight @ x[t] + bias); x is an activation."""
         ...
 
     def norm_gated_linear(
-        self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: Packed, out: Tensor
+        self,
+        batch: ForwardBatch,
+        hidden: Tensor,
+        norm: Norm | None,
+        weight: Packed,
+        out: Tensor,
+        activation: Activation = "silu",
     ) -> None:
-        """out[t] = silu(gate @ n) * (up @ n), n = norm(hidden[t]); weight from pack(gated=True), out an
+        """out[t] = activation(gate @ n) * (up @ n), n = norm(hidden[t]); weight from pack(gated=True), out an
         activation [max T, N / 2].
         """
         ...
 
-    def logits(self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: Packed, out: Tensor) -> None:
-        """out[r] = weight @ norm(hidden[logit_rows[r]]) + bias for the R rows wanted; out is plain float
-        [max R, vocabulary].
+    def norm_experts_add(
+        self, batch: ForwardBatch, hidden: Tensor, norm: Norm | None, experts: Experts
+    ) -> None:
+        """hidden[t] += sum of share_x * down_x @ (silu(gate_x @ n) * (up_x @ n)) over t's experts x, n =
+        norm(hidden[t]): stands where norm_gated_linear and linear_add do in other layers.
+        """
+        ...
+
+    def logits(
+        self,
+        batch: ForwardBatch,
+        hidden: Tensor,
+        norm: Norm,
+        weight: Packed,
+        out: Tensor,
+        soft_cap: float = 0.0,
+    ) -> None:
+        """out[r] = weight @ norm(hidden[logit_rows[r]]) + bias for the R rows wanted, capped like scores; out
+        is plain float [max R, vocabulary].
         """
         ...
 

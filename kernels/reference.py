@@ -10,13 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear, silu
+from torch.nn.functional import gelu, linear, silu
 
-from .ops import ForwardBatch, KVLayer, Norm, Rope
+from .ops import Activation, Experts, ForwardBatch, KVLayer, Norm, Rope, Storage
 from .weights import Weight
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "silu": silu,
+    "gelu_tanh": partial(gelu, approximate="tanh"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,7 @@ class ReferenceOps:
 
     name = "reference"
     block_size = 16
+    storage: Storage | None = None
 
     def __init__(self, device: str = "cpu", dtype: torch.dtype = torch.float32) -> None:
         self.device = torch.device(device)
@@ -59,23 +66,33 @@ class ReferenceOps:
         """Nothing to take down: the calls are the record."""
         return forward
 
-    def embed(self, batch: ForwardBatch, table: Packed, hidden: Tensor) -> None:
-        """hidden[t] = row token_ids[t] of the table."""
+    def embed(self, batch: ForwardBatch, table: Packed, hidden: Tensor, scale: float = 1.0) -> None:
+        """hidden[t] = scale * row token_ids[t] of the table."""
         tokens = int(batch.counts[0])
-        hidden[:tokens] = table.matrix[batch.token_ids[:tokens]].to(hidden.dtype)
+        hidden[:tokens] = table.matrix[batch.token_ids[:tokens]].to(hidden.dtype) * scale
 
     def norm_linear(
-        self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: Packed, out: Tensor
+        self, batch: ForwardBatch, hidden: Tensor, norm: Norm | None, weight: Packed, out: Tensor
     ) -> None:
         """out[t] = weight @ norm(hidden[t]) + bias."""
         tokens = int(batch.counts[0])
         out[:tokens] = self._linear(_normalize(hidden[:tokens], norm), weight)
 
-    def rope_write(self, batch: ForwardBatch, qkv: Tensor, rope: Rope, kv: KVLayer, q: Tensor) -> None:
+    def rope_write(
+        self,
+        batch: ForwardBatch,
+        qkv: Tensor,
+        rope: Rope,
+        kv: KVLayer,
+        q: Tensor,
+        q_norm: Norm | None = None,
+        k_norm: Norm | None = None,
+    ) -> None:
         """Turn queries into q, keys and values into their slots."""
         tokens = int(batch.counts[0])
         heads = qkv[:tokens].unflatten(-1, (-1, kv.head_dim))  # [T, H + 2 KV, D]
         queries, keys, values = heads.split((kv.num_heads, kv.num_kv_heads, kv.num_kv_heads), 1)
+        queries, keys = _normalize_heads(queries, q_norm), _normalize_heads(keys, k_norm)
         positions = batch.positions[:tokens]
         q[:tokens] = _rotate(queries, positions, rope).flatten(1).to(q.dtype)
         slots = batch.slots[kv.kind][:tokens]
@@ -83,7 +100,7 @@ class ReferenceOps:
         _by_offset(kv)[slots // kv.block_size, :, :, slots % kv.block_size] = written.to(kv.pool.dtype)
 
     def attention(self, batch: ForwardBatch, q: Tensor, kv: KVLayer, out: Tensor) -> None:
-        """out[t] = softmax(q k / sqrt(D)) v over what t may see, one sequence after the other."""
+        """out[t] = softmax(scale * q k) v over what t may see, one sequence after the other."""
         for s in range(int(batch.counts[1])):
             start, end = int(batch.cu_lens[s]), int(batch.cu_lens[s + 1])
             if start == end:
@@ -94,29 +111,64 @@ class ReferenceOps:
             if kv.window:
                 seen &= places > positions[:, None] - kv.window
             queries = q[start:end].unflatten(-1, (kv.num_kv_heads, -1, kv.head_dim))  # [t, KV, H / KV, D]
-            scores = torch.einsum("tkgd,knd->kgtn", queries.to(keys.dtype), keys) * kv.head_dim**-0.5
-            if kv.soft_cap:
-                scores = kv.soft_cap * torch.tanh(scores / kv.soft_cap)
+            scores = torch.einsum("tkgd,knd->kgtn", queries.to(keys.dtype), keys)
+            scores = _capped(scores * kv.score_scale, kv.soft_cap)
             weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
             out[start:end] = torch.einsum("kgtn,knd->tkgd", weights, values).flatten(1).to(out.dtype)
 
-    def linear_add(self, batch: ForwardBatch, x: Tensor, weight: Packed, hidden: Tensor) -> None:
-        """hidden[t] += weight @ x[t] + bias."""
+    def linear_add(
+        self,
+        batch: ForwardBatch,
+        x: Tensor,
+        weight: Packed,
+        hidden: Tensor,
+        norm: Norm | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        """hidden[t] += scale * norm(weight @ x[t] + bias)."""
         tokens = int(batch.counts[0])
-        hidden[:tokens] += self._linear(x[:tokens], weight)
+        hidden[:tokens] += scale * _normalize(self._linear(x[:tokens], weight), norm)
 
     def norm_gated_linear(
-        self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: Packed, out: Tensor
+        self,
+        batch: ForwardBatch,
+        hidden: Tensor,
+        norm: Norm | None,
+        weight: Packed,
+        out: Tensor,
+        activation: Activation = "silu",
     ) -> None:
-        """out[t] = silu(gate @ n) * (up @ n), n = norm(hidden[t])."""
+        """out[t] = activation(gate @ n) * (up @ n), n = norm(hidden[t])."""
         tokens = int(batch.counts[0])
-        both = self._linear(_normalize(hidden[:tokens], norm), weight)
-        out[:tokens] = (silu(both[:, : weight.split]) * both[:, weight.split :]).to(out.dtype)
+        out[:tokens] = self._gated(_normalize(hidden[:tokens], norm), weight, activation).to(out.dtype)
 
-    def logits(self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: Packed, out: Tensor) -> None:
-        """out[r] = weight @ norm(hidden[logit_rows[r]]) + bias."""
+    def norm_experts_add(
+        self, batch: ForwardBatch, hidden: Tensor, norm: Norm | None, experts: Experts
+    ) -> None:
+        """hidden[t] += sum of share_x * down_x @ (silu(gate_x @ n) * (up_x @ n)), expert by expert."""
+        residual = hidden[: int(batch.counts[0])]
+        x = _normalize(residual, norm).clone()
+        shares, chosen = self._linear(x, experts.router).softmax(-1).topk(experts.top_k)  # [T, top_k]
+        if experts.normalized:
+            shares = shares / shares.sum(-1, keepdim=True)
+        for expert, (gate_up, down) in enumerate(zip(experts.gate_up, experts.down, strict=True)):
+            tokens, place = torch.where(chosen == expert)
+            found = self._linear(self._gated(x[tokens], gate_up, "silu"), down)
+            residual[tokens] += shares[tokens, place, None] * found
+
+    def logits(
+        self,
+        batch: ForwardBatch,
+        hidden: Tensor,
+        norm: Norm,
+        weight: Packed,
+        out: Tensor,
+        soft_cap: float = 0.0,
+    ) -> None:
+        """out[r] = weight @ norm(hidden[logit_rows[r]]) + bias, capped."""
         rows = int(batch.counts[2])
-        out[:rows] = self._linear(_normalize(hidden[batch.logit_rows[:rows]], norm), weight)
+        found = self._linear(_normalize(hidden[batch.logit_rows[:rows]], norm), weight)
+        out[:rows] = _capped(found, soft_cap)
 
     def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
         """Copy whole blocks; all are read before any is written."""
@@ -140,10 +192,29 @@ class ReferenceOps:
         """Multiplied in `dtype`, given back plain."""
         return linear(x.to(self.dtype), weight.matrix, weight.bias).to(self.plain_dtype)
 
+    def _gated(self, x: Tensor, weight: Packed, activation: Activation) -> Tensor:
+        """activation(gate @ x) * (up @ x)."""
+        both = self._linear(x, weight)
+        return ACTIVATIONS[activation](both[:, : weight.split]) * both[:, weight.split :]
 
-def _normalize(x: Tensor, norm: Norm) -> Tensor:
-    """RMSNorm of the last dimension."""
+
+def _normalize(x: Tensor, norm: Norm | None) -> Tensor:
+    """RMSNorm of the last dimension, if any."""
+    if norm is None:
+        return x
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + norm.eps) * norm.gain.to(x)
+
+
+def _normalize_heads(heads: Tensor, norm: Norm | None) -> Tensor:
+    """heads [T, H, D] normalized one by one, or all of a token's together: as the gain is long."""
+    if norm is None or len(norm.gain) == heads.shape[-1]:
+        return _normalize(heads, norm)
+    return _normalize(heads.flatten(1), norm).view_as(heads)
+
+
+def _capped(x: Tensor, cap: float) -> Tensor:
+    """cap * tanh(x / cap); 0: as they are."""
+    return cap * torch.tanh(x / cap) if cap else x
 
 
 def _rotate(heads: Tensor, positions: Tensor, rope: Rope) -> Tensor:

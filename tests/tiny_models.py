@@ -84,7 +84,7 @@ def write_tiny_gguf(
     model = _make_model(architecture, len(vocabulary["tokens"]), width, tied, context_length)
     writer = gguf.GGUFWriter(path, architecture)
     _write_config(writer, model.config)
-    _write_vocabulary(writer, vocabulary)
+    write_vocabulary(writer, vocabulary)
     random = np.random.default_rng(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -133,7 +133,7 @@ def _write_config(writer: Any, config: Any) -> None:
         writer.add_rope_dimension_count(config.hidden_size // config.num_attention_heads)
 
 
-def _write_vocabulary(writer: Any, vocabulary: dict[str, Any]) -> None:
+def write_vocabulary(writer: Any, vocabulary: dict[str, Any]) -> None:
     writer.add_tokenizer_model(vocabulary["model"])
     writer.add_tokenizer_pre(vocabulary["pre"])
     writer.add_token_list(vocabulary["tokens"])

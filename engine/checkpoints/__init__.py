@@ -5,7 +5,9 @@ They are data that nobody vouches for: a file is sound, or ends in a BadCheckpoi
 
 from __future__ import annotations
 
-from .gguf import GgufFile, read_gguf
-from .gguf_header import TensorInfo
+from .checkpoint import Checkpoint, TensorInfo, TextFiles
+from .folder import read_folder
+from .gguf import read_gguf
+from .opening import open_checkpoint
 
-__all__ = ["GgufFile", "TensorInfo", "read_gguf"]
+__all__ = ["Checkpoint", "TensorInfo", "TextFiles", "open_checkpoint", "read_folder", "read_gguf"]

@@ -13,12 +13,13 @@ import math
 import mmap
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..errors import BadCheckpoint, UnsupportedModel
+from .checkpoint import TensorInfo
+from .files import printable
 
 # Ten times what the largest files have: a header that claims more is broken or hostile.
 MAX_HEADER = 128 << 20  # bytes
@@ -70,22 +71,6 @@ TENSOR_TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
-    """Where a tensor lies. `shape` is row-major, as torch has it: the innermost dimension last."""
-
-    name: str
-    shape: tuple[int, ...]
-    type: str  # a name in TENSOR_TYPES
-    offset: int  # of its first byte in the file
-    nbytes: int
-
-    @property
-    def end(self) -> int:
-        """The byte after its last."""
-        return self.offset + self.nbytes
-
-
 class GgufHeader:
     """A cursor over the header. Each method takes one thing and moves on, or says why the file is bad."""
 
@@ -114,15 +99,15 @@ class GgufHeader:
 
     def bad(self, what: str) -> NoReturn:
         """What is wrong, in a text that is safe to print: names from the file may hold anything."""
-        text = "".join(c if c.isprintable() else "?" for c in what[:400])
-        raise BadCheckpoint(f"{self.name} is damaged: {text}. Download it again.")
+        raise BadCheckpoint(f"{self.name} is damaged: {printable(what)}. Download it again.")
 
     def check_version(self) -> None:
-        magic, version = self.data[:4], self.number("I", "the version")
+        magic = self.data[:4]
         if magic != b"GGUF":
             raise BadCheckpoint(
-                f"{self.name} is not a GGUF file: it begins with {magic!r}, not with b'GGUF'."
+                f"{self.name} is not a GGUF file: it begins with '{printable(magic.decode('latin-1'))}'."
             )
+        version = self.number("I", "the version")
         if version & 0xFFFF == 0 and version:
             raise UnsupportedModel(
                 f"{self.name} is a big-endian GGUF file; only little-endian ones are served."

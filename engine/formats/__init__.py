@@ -1,10 +1,24 @@
-"""Formats: each checkpoint's quantization types, turned once, at load, into one of the kernels' few.
+"""Formats: each checkpoint's quantization, turned once, at load, into one of the kernels' few formats.
 
-One module per kind of checkpoint; kernels/weights.py says how the formats lie in memory.
+loading.py is the way in; costs.py says what each conversion costs. kernels/weights.py says how formats lie in
+memory.
 """
 
 from __future__ import annotations
 
-from .gguf import rope_rows, to_vector, to_weight
+from .costs import Cost, describe
+from .gguf import rope_rows
+from .huggingface import check_quantization
+from .loading import to_vector, to_weight
+from .quantize import QUANTIZERS, quantize
 
-__all__ = ["rope_rows", "to_vector", "to_weight"]
+__all__ = [
+    "Cost",
+    "QUANTIZERS",
+    "check_quantization",
+    "describe",
+    "quantize",
+    "rope_rows",
+    "to_vector",
+    "to_weight",
+]

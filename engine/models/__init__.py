@@ -1,11 +1,16 @@
-"""Models: what an architecture's weights are called and how a token passes through them.
+"""Models: what a family's weights are called and how a token passes through them.
 
-config.py reads a model's shape and refuses what is not served; decoder.py loads and computes it.
+families.py   which are served, and how they differ      rope.py     how fast pairs turn
+config.py     the shape of one model                     loader.py   a checkpoint's parts, packed
+reading.py    metadata to a shape: gguf_config.py, hf_config.py; keys.py asks and checks
+decoder.py    the forward pass
 """
 
 from __future__ import annotations
 
 from .config import ModelConfig
-from .decoder import Buffers, Decoder, load_decoder
+from .decoder import Buffers, Decoder
+from .loader import load_decoder
+from .reading import read_config
 
-__all__ = ["Buffers", "Decoder", "ModelConfig", "load_decoder"]
+__all__ = ["Buffers", "Decoder", "ModelConfig", "load_decoder", "read_config"]

@@ -1,26 +1,23 @@
-"""The dense decoder of Llama and Qwen2, top down: the forward pass on one screen, then its weights.
+"""The decoder, top down: a token's way through the model on one screen.
 
-    hidden = embedding[tokens]
-    each layer:  hidden += output(attention(rope(qkv(norm(hidden)))));  hidden += down(silu(gate) * up)
-    logits = head(norm(hidden))
+    hidden = scale * embedding[tokens]
+    each layer:  hidden += post(output(attention(rope(norm(qkv(norm(hidden)))))))
+                 hidden += post(down(act(gate) * up)), or the same through each token's experts
+    logits = cap(head(norm(hidden)))
 
-Written once as calls of kernel ops on static buffers; what runs them is the backend's affair. Knows nothing
-of sequences or blocks: a `ForwardBatch` says where every token stands.
+One pass for all families: what a family has not (a norm, a rope, a cap) is None or nothing. Written once as
+calls of kernel ops on static buffers; what runs them is the backend's affair. Knows nothing of sequences or
+blocks: a `ForwardBatch` says where every token stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from kernels import ForwardBatch, KVLayer, Norm, Ops, Packed, Rope
+from kernels import Experts, ForwardBatch, KVLayer, Norm, Ops, Packed, Rope
 
-from ..checkpoints import GgufFile, TensorInfo
-from ..errors import BadCheckpoint
-from ..formats import rope_rows, to_vector, to_weight
 from .config import ModelConfig
 
 
@@ -28,12 +25,16 @@ from .config import ModelConfig
 class Layer:
     """One layer's weights, as the backend packed them."""
 
-    attention_norm: Norm
+    rope: Rope
+    attention_norm: Norm | None
     qkv: Packed
+    q_norm: Norm | None
+    k_norm: Norm | None
     output: Packed
-    ffn_norm: Norm
-    gate_up: Packed
-    down: Packed
+    attention_post_norm: Norm | None
+    ffn_norm: Norm | None
+    feed_forward: tuple[Packed, Packed] | Experts  # gate and up, then down
+    ffn_post_norm: Norm | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Buffers:
     qkv: Tensor  # [max T, (H + 2 KV) * D]
     q: Tensor  # activation [max T, H * D]
     attended: Tensor  # activation [max T, H * D]
-    gated: Tensor  # activation [max T, F]
+    gated: Tensor  # activation [max T, F]; a mixture of experts has its own
     logits: Tensor  # [max R, vocabulary]
 
     @staticmethod
@@ -56,7 +57,7 @@ class Buffers:
             qkv=ops.hidden(max_tokens, (heads + 2 * kv_heads) * head_dim),
             q=ops.activation(max_tokens, heads * head_dim),
             attended=ops.activation(max_tokens, heads * head_dim),
-            gated=ops.activation(max_tokens, config.ffn_size),
+            gated=ops.activation(0 if config.mixture else max_tokens, config.ffn_size),
             logits=ops.hidden(max_rows, config.vocab_size),
         )
 
@@ -70,98 +71,27 @@ class Decoder:
     layers: tuple[Layer, ...]
     norm: Norm
     head: Packed
-    rope: Rope
 
     def forward(self, ops: Ops, batch: ForwardBatch, kv: tuple[KVLayer, ...], buffers: Buffers) -> None:
         """One step over the batch: keys and values go to their slots, logits to `buffers.logits`."""
-        hidden, qkv, q = buffers.hidden, buffers.qkv, buffers.q
-        ops.embed(batch, self.embedding, hidden)
+        hidden, qkv, q, attended, gated = (
+            buffers.hidden,
+            buffers.qkv,
+            buffers.q,
+            buffers.attended,
+            buffers.gated,
+        )
+        config, scale = self.config, self.config.residual_scale
+        ops.embed(batch, self.embedding, hidden, config.embedding_scale)
         for layer, kv_layer in zip(self.layers, kv, strict=True):
             ops.norm_linear(batch, hidden, layer.attention_norm, layer.qkv, qkv)
-            ops.rope_write(batch, qkv, self.rope, kv_layer, q)
-            ops.attention(batch, q, kv_layer, buffers.attended)
-            ops.linear_add(batch, buffers.attended, layer.output, hidden)
-            ops.norm_gated_linear(batch, hidden, layer.ffn_norm, layer.gate_up, buffers.gated)
-            ops.linear_add(batch, buffers.gated, layer.down, hidden)
-        ops.logits(batch, hidden, self.norm, self.head, buffers.logits)
-
-
-def make_rope(config: ModelConfig, max_positions: int) -> Rope:
-    """Angles position / theta^(2i / R) for i < R / 2 (RoFormer, arXiv 2104.09864), computed in float64."""
-    exponents = torch.arange(0, config.rope_dim, 2, dtype=torch.float64) / config.rope_dim
-    angles = torch.outer(torch.arange(max_positions, dtype=torch.float64), config.rope_theta**-exponents)
-    return Rope(angles.cos().float(), angles.sin().float())
-
-
-class Loader:
-    """Takes named tensors out of a checkpoint, checks their shapes, and packs them one matrix at a time."""
-
-    def __init__(self, checkpoint: GgufFile, config: ModelConfig, ops: Ops) -> None:
-        self.checkpoint, self.config, self.ops = checkpoint, config, ops
-
-    def pack(self, *parts: tuple[str, int], width: int, bias: bool = False, gated: bool = False) -> Packed:
-        """Matrices (name, rows) with `width` inputs each, stacked; `bias` takes theirs from beside them."""
-        weights = []
-        for name, rows in parts:
-            tensor = self._find(f"{name}.weight", (rows, width))
-            raw = self.checkpoint.raw(f"{name}.weight")
-            if heads := self.config.rope_heads(name):
-                raw = raw[rope_rows(heads, rows // heads)]
-            weights.append(to_weight(raw, tensor.type, (rows, width)))
-        vectors = [self.vector(f"{name}.bias", rows, name) for name, rows in parts] if bias else None
-        return self.ops.pack(weights, torch.cat(vectors) if vectors else None, gated)
-
-    def vector(self, name: str, size: int, rope_name: str = "") -> Tensor:
-        """A float32 vector of `size` values."""
-        values = to_vector(self.checkpoint, name, self._find(name, (size,)))
-        if rope_name and (heads := self.config.rope_heads(rope_name)):
-            values = values[torch.from_numpy(rope_rows(heads, size // heads))]
-        return values
-
-    def norm(self, name: str) -> Norm:
-        """The RMSNorm of that name."""
-        return Norm(self.vector(f"{name}.weight", self.config.hidden_size), self.config.rms_eps)
-
-    def layer(self, i: int) -> Layer:
-        """All of layer `i`."""
-        c, name = self.config, f"blk.{i}.".__add__
-        q_rows, kv_rows = c.num_heads * c.head_dim, c.num_kv_heads * c.head_dim
-        qkv = ((name("attn_q"), q_rows), (name("attn_k"), kv_rows), (name("attn_v"), kv_rows))
-        gate_up = ((name("ffn_gate"), c.ffn_size), (name("ffn_up"), c.ffn_size))
-        return Layer(
-            attention_norm=self.norm(name("attn_norm")),
-            qkv=self.pack(*qkv, width=c.hidden_size, bias=c.qkv_bias),
-            output=self.pack((name("attn_output"), c.hidden_size), width=q_rows),
-            ffn_norm=self.norm(name("ffn_norm")),
-            gate_up=self.pack(*gate_up, width=c.hidden_size, gated=True),
-            down=self.pack((name("ffn_down"), c.hidden_size), width=c.ffn_size),
-        )
-
-    def _find(self, name: str, shape: tuple[int, ...]) -> TensorInfo:
-        tensor = self.checkpoint.tensors.get(name)
-        if tensor is None:
-            raise BadCheckpoint(f"{self.checkpoint.path.name} has no tensor {name}; the file is incomplete.")
-        if tensor.shape != shape:
-            raise BadCheckpoint(
-                f"{self.checkpoint.path.name}: tensor {name} is {list(tensor.shape)}, expected {list(shape)}."
-            )
-        return tensor
-
-
-def load_decoder(
-    checkpoint: GgufFile,
-    config: ModelConfig,
-    ops: Ops,
-    max_positions: int,
-    on_progress: Callable[[float], None],
-) -> Decoder:
-    """Read, convert and pack every matrix; beside what is packed, only one is in memory at a time."""
-    load, vocab = Loader(checkpoint, config, ops), config.vocab_size
-    embedding = load.pack(("token_embd", vocab), width=config.hidden_size)
-    head = embedding if config.tied_head else load.pack(("output", vocab), width=config.hidden_size)
-    layers = []
-    for i in range(config.num_layers):
-        layers.append(load.layer(i))
-        on_progress((i + 1) / config.num_layers)
-    rope = make_rope(config, max_positions)
-    return Decoder(config, embedding, tuple(layers), load.norm("output_norm"), head, rope)
+            ops.rope_write(batch, qkv, layer.rope, kv_layer, q, layer.q_norm, layer.k_norm)
+            ops.attention(batch, q, kv_layer, attended)
+            ops.linear_add(batch, attended, layer.output, hidden, layer.attention_post_norm, scale)
+            if isinstance(layer.feed_forward, Experts):
+                ops.norm_experts_add(batch, hidden, layer.ffn_norm, layer.feed_forward)
+                continue
+            gate_up, down = layer.feed_forward
+            ops.norm_gated_linear(batch, hidden, layer.ffn_norm, gate_up, gated, config.family.activation)
+            ops.linear_add(batch, gated, down, hidden, layer.ffn_post_norm, scale)
+        ops.logits(batch, hidden, self.norm, self.head, buffers.logits, config.logit_cap)

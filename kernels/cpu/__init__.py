@@ -1,8 +1,9 @@
 """The processor backend, compiled by Numba: int4 to int8 weights times int8 activations, in recorded steps.
 
     ops.py       CpuOps: buffers, records, what each op appends to a record
-    packing.py   canonical formats -> streams, which layout.py draws
-    walk.py      the recorded step; rows.py one token's work; attend.py attention; threads.py the threads
+    packing.py   canonical formats -> streams, which layout.py draws; streams.py and plain_packing.py do it
+    record.py    a forward pass taken down; walk.py how threads walk it; threads.py the threads
+    rows.py      one token's work, norms.py more of it; attend.py attention; experts.py mixtures
     tiles.py     the matrix product; dots.py its dot products
     emit.py      vector instructions from Python; machine.py addresses, barrier, disk cache
 

@@ -9,8 +9,7 @@ head.
 
 # Keys lie [D, 16] and values [16, D] float16 per 16 tokens; queries [kv heads, tokens * group, D] float32,
 # scaled so that scores are powers of two. A partial row is D values, peak, sum, padded to D + 16 floats.
-# Partial rows go to slots [tokens * heads, parts]; the number of parts of this step stands before them, in a
-# header.
+# Partial rows lie [tokens * heads, parts]; the number of parts of this step stands before them, in a header.
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from .rows import quantize
 SEGMENT = 256
 TILE_ROWS = 48  # query rows of a task; more only where a group is larger
 MASKED = -1e30
-HEADER, LISTS = 64, 512  # bytes before the slots, and of a task's two lists of block addresses
+HEADER, LISTS = 64, 512  # bytes before the partial rows, and of a task's two lists of block addresses
 ARGUMENTS = 21
 CAP = 16  # place of the soft cap among them
 # Query rows of a register tile, blocks of 16 keys and strips of 16 values beside them: for 32 registers of 16
@@ -54,7 +53,7 @@ def scores(
     out_step: Value,
 ) -> None:  # fmt: skip
     """out[rows, 16 * blocks] = q[rows, depth] @ keys. `keys` lists the blocks' addresses, filled up to a
-    multiple of four.
+    multiple of four; the addresses of their values stand LISTS / 2 bytes behind.
     """
     width = {size: blocks for size, blocks, _ in SHAPES}
 
@@ -64,14 +63,22 @@ def scores(
 
         def some(i: Value, _: list[Value]) -> None:
             begin = i * width[size]
-            pages = [e.load(keys + (begin + b) * 8, I64) for b in range(width[size])]
+            at = [keys + (begin + b) * 8 for b in range(width[size])]
+            pages = [e.load(place, I64) for place in at]
+            # a page is as long as hardware fetches ahead: what is read next is asked for here
+            soon = [e.load(place + 8 * width[size], I64) for place in at]
+            soon += [e.load(place + LISTS // 2, I64) for place in at]
 
-            def step(d: Value, sums: list[Value]) -> list[Value]:
-                found = [e.load_half(page + d * 32) for page in pages]
-                spread = [e.load_splat(source + d * 4, F32) for source in sources]
-                return [e.fma(spread[r], found[b], sums[n]) for n, (r, b) in enumerate(both)]
+            def step(line: Value, sums: list[Value]) -> list[Value]:
+                for page in soon:
+                    e.prefetch(page + line * 64)
+                for d in (line * 2, line * 2 + 1):
+                    found = [e.load_half(page + d * 32) for page in pages]
+                    spread = [e.load_splat(source + d * 4, F32) for source in sources]
+                    sums = [e.fma(spread[r], found[b], sums[n]) for n, (r, b) in enumerate(both)]
+                return sums
 
-            sums = e.loop(depth, [e.value(V16F32, 0.0)] * len(both), step)
+            sums = e.loop(depth / 2, [e.value(V16F32, 0.0)] * len(both), step)
             for (r, b), value in zip(both, sums, strict=True):
                 e.store(value, out + out_step * (first + r) + (begin + b) * 64)
 
@@ -202,7 +209,7 @@ def attend_tile(
 ) -> None:
     """Query rows of `tokens` tokens from `first` on, one kv head, against segments begin to end - 1."""
     (_, _, positions_at, tables, table_step, q, q_step, pool, block_step, kv_step, head_step, block_size,
-     heads, kv_heads, depth, window, cap, slots, _, _, _) = unpack(args, ARGUMENTS)  # fmt: skip
+     heads, kv_heads, depth, window, cap, partials, _, _, _) = unpack(args, ARGUMENTS)  # fmt: skip
     positions, table, page = i64(positions_at), i64(tables + sequence * table_step), pool + head * head_step
     group, stride, width = heads // kv_heads, (depth + 16) * 4, SEGMENT * 4
     rows, q_rows = tokens * group, q + head * q_step + first * group * depth * 4
@@ -233,8 +240,8 @@ def attend_tile(
         token = first + r // group
         part = begin - first_seen(positions[token], window) // SEGMENT if parts > 1 else 0
         if part >= 0 and (parts == 1 or begin <= positions[token] // SEGMENT):
-            slot = (token * heads + head * group + r % group) * parts + part
-            copy_row(slots + HEADER + slot * stride, whole + r * stride, depth)
+            place = (token * heads + head * group + r % group) * parts + part
+            copy_row(partials + HEADER + place * stride, whole + r * stride, depth)
 
 
 def make_attend() -> Callable[[int, int, int], None]:
@@ -243,7 +250,7 @@ def make_attend() -> Callable[[int, int, int], None]:
     """
 
     def attend(args: int, thread: int, n: int) -> None:
-        (counts, cu_lens_at, positions_at, _, _, _, _, _, _, _, _, _, heads, kv_heads, _, window, _, slots,
+        (counts, cu_lens_at, positions_at, _, _, _, _, _, _, _, _, _, heads, kv_heads, _, window, _, partials,
          capacity, mine, mine_step) = unpack(args, ARGUMENTS)  # fmt: skip
         tokens, sequences, cu_lens, positions = (
             i64(counts)[0],
@@ -261,7 +268,7 @@ def make_attend() -> Callable[[int, int, int], None]:
         if tiles * kv_heads >= 4 * n or tokens * heads * parts > capacity:
             parts = 1
         if thread == 0:
-            i64(slots)[0] = parts
+            i64(partials)[0] = parts
         for s in range(sequences):
             for first in range(cu_lens[s], cu_lens[s + 1], size):
                 some = min(size, cu_lens[s + 1] - first)
@@ -282,9 +289,9 @@ def make_merge() -> Callable[[int, int, int], None]:
     """Join each token's and head's parts, left to right: out [tokens, heads * D] in activation groups."""
 
     def merge(args: int, thread: int, n: int) -> None:
-        count_at, positions, heads, depth, window, slots, out, out_step, mine, mine_step = unpack(args, 10)
+        count_at, positions, heads, depth, window, partials, out, out_step, mine, mine_step = unpack(args, 10)
         together = 1 if depth % GROUP == 0 else heads  # heads whose values fill whole groups
-        groups, stride, parts = (together * depth + GROUP - 1) // GROUP, (depth + 16) * 4, i64(slots)[0]
+        groups, stride, parts = (together * depth + GROUP - 1) // GROUP, (depth + 16) * 4, i64(partials)[0]
         mine += thread * mine_step
         row, items = mine + groups * GROUP * 4, heads // together
         for item in range(thread, i64(count_at)[0] * items, n):
@@ -292,7 +299,7 @@ def make_merge() -> Callable[[int, int, int], None]:
             position = i64(positions)[token]
             seen = position // SEGMENT - first_seen(position, window) // SEGMENT + 1
             for h in range(together):
-                at = slots + HEADER + (token * heads + head + h) * parts * stride
+                at = partials + HEADER + (token * heads + head + h) * parts * stride
                 copy_row(row, at, depth)
                 for part in range(1, min(seen, parts)):
                     join(row, at + part * stride, depth)

@@ -8,6 +8,7 @@ so that each is compiled once, by itself, and only where it is used.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,7 @@ FEATURES = {
 }
 # Polls of a barrier before the core is offered to others: who is still to come may be waiting for this core.
 SPINS = 2000
+COMPILING = threading.Lock()  # two loading threads would compile the same kernel twice
 KERNEL, WALK = (types.void(*[types.int64] * count) for count in (3, 6))
 FAST = {"contract", "nsz", "arcp", "reassoc"}
 SOURCES = hashlib.sha256(
@@ -63,7 +65,8 @@ def compiled(make: Callable[..., Any], *options: int, fast: bool = False, kind: 
     """The address of the C function that make(*options) describes, compiled once per process. `fast` lets
     LLVM reorder sums: the bits stay the same where a row is always summed by the same code.
     """
-    return _function(make, options, fast, kind).address or 0
+    with COMPILING:
+        return _function(make, options, fast, kind).address or 0
 
 
 @intrinsic(prefer_literal=True)
@@ -89,6 +92,7 @@ def _pointer(kind: types.Type, llvm: ir.Type) -> Any:
 # f32(address)[i] is the i-th float32 from that address on, to read and to write
 f32, i64 = _pointer(types.float32, F32), _pointer(types.int64, I64)
 u8, s8, u16 = _pointer(types.uint8, I8), _pointer(types.int8, I8), _pointer(types.uint16, I16)
+u32 = _pointer(types.uint32, I32)
 
 
 @emitted(types.float32)

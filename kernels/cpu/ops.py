@@ -8,73 +8,36 @@ or, for queries, as float32. A token's results are the same bits whatever else i
 
 from __future__ import annotations
 
-import ctypes
 import math
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..ops import ForwardBatch, KVLayer, Norm, Rope
+from ..ops import Activation, Experts, ForwardBatch, KVLayer, Norm, Rope, Storage
 from ..weights import Weight
-from . import attend, rows, tiles, walk
+from . import attend, experts as mixture, norms, rows, tiles, walk
 from .dots import PLAIN, ways_here
 from .layout import ACT, GROUP, ROWS
 from .machine import WALK, compiled, compiles_here
-from .packing import PackedLinear, pack
+from .packing import PackedLinear, PackedStorage, Part, pack
+from .record import RUN, Record, Replay
 from .threads import Team, default_threads, yield_address
 
-RUN = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)  # calls the walk without the interpreter's lock
-DTYPES = {torch.float32, torch.float16, torch.int64, torch.uint8}  # what kernels read and write
 ALL_TOKENS, CHOSEN_ROWS = 0, 16  # bytes into ForwardBatch.counts: T, R
+# gate / (1 + 2^(gate * (a + b * gate^2))): a and b
+CURVES = {
+    "silu": (-rows.LOG2_E, 0.0),
+    "gelu_tanh": tuple(-rows.LOG2_E * math.sqrt(8 / math.pi) * x for x in (1.0, 0.044715)),
+}
 SHARED_TOKENS = 16  # so many tokens at the longest context may have their segments shared by threads
 
 
 def _bits(x: float) -> int:
     """A float32 as the integer that machine.as_float reads."""
     return int.from_bytes(struct.pack("<f", x), "little")
-
-
-@dataclass(slots=True)
-class _Record:
-    """Rows of a program, and what must live as long as they are run."""
-
-    rows: list[list[int]] = field(default_factory=list)
-    kept: list[Any] = field(default_factory=list)
-
-    def at(self, owner: Tensor | np.ndarray) -> int:
-        """The address of a buffer."""
-        self.kept.append(owner)
-        if isinstance(owner, Tensor):
-            assert owner.dtype in DTYPES and (owner.stride(-1) == 1 or owner.shape[-1] == 1), owner
-            return owner.data_ptr()
-        return int(owner.ctypes.data)
-
-    def add(self, kernel: int, *args: int, meet: bool = True) -> None:
-        spare = walk.ROW - 2 - len(args)
-        self.rows.append([kernel, int(meet), *args, *[0] * spare])
-
-
-@dataclass(frozen=True, slots=True)
-class _Replay:
-    """Runs a record."""
-
-    team: Team
-    walk: Callable[..., None]
-    program: np.ndarray
-    clock: np.ndarray  # one cache line
-    give_way: int
-    kept: list[Any]
-
-    def __call__(self) -> None:
-        run, program, clock, give_way = self.walk, self.program, self.clock.ctypes.data, self.give_way
-        self.clock[:] = 0
-        where, length = program.ctypes.data, len(program)
-        self.team.run(lambda thread, count: run(where, length, clock, give_way, thread, count))
 
 
 class CpuOps:
@@ -86,6 +49,7 @@ class CpuOps:
     device = torch.device("cpu")
     kv_dtype = torch.float16
     block_size = 16
+    storage: Storage | None = PackedStorage()
 
     def __init__(self, threads: int | None = None, portable: bool | None = None) -> None:
         if not compiles_here():
@@ -97,7 +61,7 @@ class CpuOps:
         self._walk = RUN(compiled(walk.make_walk, kind=WALK))
         self._team, self._give_way = Team(threads or default_threads()), yield_address()
         self._scratch: dict[str, Tensor] = {}
-        self._record: _Record | None = None
+        self._record: Record | None = None
 
     def close(self) -> None:
         self._team.close()
@@ -118,76 +82,174 @@ class CpuOps:
 
     def record(self, forward: Callable[[], None]) -> Callable[[], None]:
         assert self._record is None, "records do not nest"
-        self._record = record = _Record()
+        self._record = record = Record()
         try:
             forward()
         finally:
             self._record = None
-        program = np.array(record.rows, np.int64).reshape(-1, walk.ROW)
-        return _Replay(self._team, self._walk, program, np.zeros(16, np.int64), self._give_way, record.kept)
+        clock = np.zeros(16, np.int64)
+        return Replay(self._team, self._walk, record.program(), clock, self._give_way, record.kept)
 
-    def embed(self, batch: ForwardBatch, table: PackedLinear, hidden: Tensor) -> None:
+    def embed(self, batch: ForwardBatch, table: PackedLinear, hidden: Tensor, scale: float = 1.0) -> None:
         (part,) = table.parts
         assert hidden.shape[1] == table.shape[1], (hidden.shape, table.shape)
-        into = hidden.stride(0) * 4, hidden.shape[1]
+        into = hidden.stride(0) * 4, hidden.shape[1], _bits(scale)
 
-        def append(r: _Record) -> None:
+        def append(r: Record) -> None:
             ids = r.at(batch.counts) + ALL_TOKENS, r.at(batch.token_ids)
             r.add(self._embed, *ids, r.at(part.data), part.fmt, part.groups, r.at(hidden), *into)
 
         self._on(append)
 
     def norm_linear(
-        self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: PackedLinear, out: Tensor
+        self, batch: ForwardBatch, hidden: Tensor, norm: Norm | None, weight: PackedLinear, out: Tensor
     ) -> None:
-        def append(r: _Record) -> None:
+        def append(r: Record) -> None:
             x = self._normed(r, batch, hidden, norm, weight)
             self._product(r, r.at(batch.counts) + ALL_TOKENS, x, weight, out, add=False)
 
         self._on(append)
 
     def logits(
-        self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: PackedLinear, out: Tensor
+        self,
+        batch: ForwardBatch,
+        hidden: Tensor,
+        norm: Norm,
+        weight: PackedLinear,
+        out: Tensor,
+        soft_cap: float = 0.0,
     ) -> None:
-        def append(r: _Record) -> None:
+        def append(r: Record) -> None:
             x = self._normed(r, batch, hidden, norm, weight, chosen=len(out))
-            self._product(r, r.at(batch.counts) + CHOSEN_ROWS, x, weight, out, add=False)
+            count = r.at(batch.counts) + CHOSEN_ROWS
+            self._product(r, count, x, weight, out, add=False)
+            if soft_cap:
+                cap = compiled(norms.make_cap)
+                into = r.at(out), out.stride(0) * 4, out.shape[1], _bits(soft_cap)
+                r.add(cap, count, *into, *self._own(r, 64))
 
         self._on(append)
 
-    def linear_add(self, batch: ForwardBatch, x: Tensor, weight: PackedLinear, hidden: Tensor) -> None:
-        self._on(
-            lambda r: self._product(r, r.at(batch.counts) + ALL_TOKENS, r.at(x), weight, hidden, add=True)
-        )
+    def linear_add(
+        self,
+        batch: ForwardBatch,
+        x: Tensor,
+        weight: PackedLinear,
+        hidden: Tensor,
+        norm: Norm | None = None,
+        scale: float = 1.0,
+    ) -> None:
+        def append(r: Record) -> None:
+            count = r.at(batch.counts) + ALL_TOKENS
+            if norm is None and scale == 1.0:
+                self._product(r, count, r.at(x), weight, hidden, add=True)
+                return
+            sums = self._floats("sums", *hidden.shape)
+            self._product(r, count, r.at(x), weight, sums, add=False)
+            shape = r.at(sums), sums.stride(0) * 4, sums.shape[1]
+            add = compiled(norms.make_add, fast=True)
+            r.add(add, count, *shape, *_gains(r, norm), _bits(scale), r.at(hidden), hidden.stride(0) * 4)
+
+        self._on(append)
 
     def norm_gated_linear(
-        self, batch: ForwardBatch, hidden: Tensor, norm: Norm, weight: PackedLinear, out: Tensor
+        self,
+        batch: ForwardBatch,
+        hidden: Tensor,
+        norm: Norm | None,
+        weight: PackedLinear,
+        out: Tensor,
+        activation: Activation = "silu",
     ) -> None:
-        assert weight.gated
-        gate, *up = weight.parts
-        units = -(-weight.shape[0] // 2 // ROWS)
-
-        def append(r: _Record) -> None:
+        def append(r: Record) -> None:
             x = self._normed(r, batch, hidden, norm, weight)
-            first = self._matmul(gate.fmt), r.at(gate.data)
-            second = (self._matmul(up[0].fmt), r.at(up[0].data)) if up else (0, 0)
-            own = self._own(r, walk.JOB + walk.CHUNK * 2 * ROWS * 4)
+            count = r.at(batch.counts) + ALL_TOKENS
+            r.add_stream(self._gated, *self._gating(r, count, weight, x, r.at(out), activation))
+
+        self._on(append)
+
+    def norm_experts_add(
+        self, batch: ForwardBatch, hidden: Tensor, norm: Norm | None, experts: Experts
+    ) -> None:
+        tokens, width = hidden.shape
+        num_experts, top_k, size = len(experts.down), experts.top_k, experts.down[0].shape[1]
+        act, wide = -(-width // GROUP) * ACT, -(-size // GROUP) * ACT
+        shares, sort, gather, each, scatter = (
+            compiled(make)
+            for make in (
+                mixture.make_shares, mixture.make_sort, mixture.make_gather, mixture.make_each,
+                mixture.make_scatter,
+            )
+        )  # fmt: skip
+
+        def append(r: Record) -> None:
+            count = r.at(batch.counts) + ALL_TOKENS
+            x = self._normed(r, batch, hidden, norm, experts.router)
+            scores = self._floats("scores", tokens, num_experts)
+            self._product(r, count, x, experts.router, scores, add=False)
+            chosen, ranked, weights, places, inputs, gated = (
+                self._shared(r, f"experts' {name}", num_bytes)
+                for name, num_bytes in (
+                    ("numbers", tokens * top_k * 8),
+                    ("rows", tokens * top_k * 8),
+                    ("shares", tokens * top_k * 4),
+                    ("places", num_experts * 16),
+                    ("inputs", tokens * top_k * act),
+                    ("gated", tokens * top_k * wide),
+                )
+            )
+            found = self._floats("experts' outputs", tokens * top_k, width)
             r.add(
-                self._gated, r.at(batch.counts) + ALL_TOKENS, *first, *second, gate.groups, units, gate.ahead,
-                x, gate.groups * ACT, r.at(weight.bias), r.at(out), units * ACT, *own,
+                shares, count, r.at(scores), num_experts * 4, num_experts, top_k, int(experts.normalized),
+                chosen, weights,
+            )  # fmt: skip
+            r.add(sort, count, num_experts, top_k, chosen, places, ranked)
+            r.add(gather, count, top_k, ranked, x, act, inputs)
+            gating = [self._gating(r, 0, w, inputs, gated, "silu") for w in experts.gate_up]
+            downs = [self._multiplying(r, 0, w.parts[0], gated, w, found, add=False) for w in experts.down]
+            spare = self._shared(r, "an expert's arguments", self._team.count * mixture.ROW * 8)
+            for kernel, arguments, (x_at, out_at), x_step, out_step in (
+                (self._gated, gating, mixture.GATED, act, wide),
+                (self._linear, downs, mixture.LINEAR, wide, width * 4),
+            ):
+                table = np.zeros((num_experts, mixture.ROW), np.int64)
+                table[:, : len(arguments[0])] = arguments
+                r.add(
+                    each, kernel, r.at(table), num_experts, places, x_at, x_step, out_at, out_step, spare,
+                    mixture.ROW * 8,
+                )  # fmt: skip
+            r.add(
+                scatter, count, top_k, ranked, weights, r.at(found), width * 4, width, r.at(hidden),
+                hidden.stride(0) * 4,
             )  # fmt: skip
 
         self._on(append)
 
-    def rope_write(self, batch: ForwardBatch, qkv: Tensor, rope: Rope, kv: KVLayer, q: Tensor) -> None:
-        scale = _bits(rows.LOG2_E / math.sqrt(kv.head_dim))
+    def rope_write(
+        self,
+        batch: ForwardBatch,
+        qkv: Tensor,
+        rope: Rope,
+        kv: KVLayer,
+        q: Tensor,
+        q_norm: Norm | None = None,
+        k_norm: Norm | None = None,
+    ) -> None:
+        scale = _bits(rows.LOG2_E * kv.score_scale)
         turned = rope.cos.shape[1]
 
-        def append(r: _Record) -> None:
+        def append(r: Record) -> None:
+            count, step = r.at(batch.counts) + ALL_TOKENS, qkv.stride(0) * 4
+            heads, keys_at = (kv.num_heads, kv.num_kv_heads), kv.num_heads * kv.head_dim * 4
+            for norm, at, num in zip((q_norm, k_norm), (0, keys_at), heads, strict=True):
+                if norm is not None:
+                    width = len(norm.gain)
+                    pieces = num * kv.head_dim // width
+                    head_norm = compiled(norms.make_head_norm, fast=True)
+                    r.add(head_norm, count, r.at(qkv) + at, step, pieces, width, *_gains(r, norm))
             r.add(
-                self._rope, r.at(batch.counts) + ALL_TOKENS, r.at(batch.positions),
-                r.at(batch.slots[kv.kind]), r.at(qkv), qkv.stride(0) * 4, r.at(rope.cos), r.at(rope.sin),
-                turned, *_queries(r, q, kv), *_pages(r, kv), scale,
+                self._rope, count, r.at(batch.positions), r.at(batch.slots[kv.kind]), r.at(qkv), step,
+                r.at(rope.cos), r.at(rope.sin), turned, *_queries(r, q, kv), *_pages(r, kv), scale,
             )  # fmt: skip
 
         self._on(append)
@@ -201,16 +263,16 @@ class CpuOps:
             attend.SEGMENT * 4 + 2 * row
         )
 
-        def append(r: _Record) -> None:
-            slots = self._shared(r, "slots", attend.HEADER + capacity * row)
+        def append(r: Record) -> None:
+            partials = self._shared(r, "partials", attend.HEADER + capacity * row)
             r.add(
                 self._attend, r.at(batch.counts), r.at(batch.cu_lens), r.at(batch.positions), r.at(tables),
                 tables.stride(0) * 8, *_queries(r, q, kv), *_pages(r, kv), kv.window,
-                _bits(kv.soft_cap * rows.LOG2_E), slots, capacity, *self._own(r, task),
+                _bits(kv.soft_cap * rows.LOG2_E), partials, capacity, *self._own(r, task),
             )  # fmt: skip
             r.add(
                 self._merge, r.at(batch.counts) + ALL_TOKENS, r.at(batch.positions), kv.num_heads,
-                kv.head_dim, kv.window, slots, r.at(out), -(-width // GROUP) * ACT,
+                kv.head_dim, kv.window, partials, r.at(out), -(-width // GROUP) * ACT,
                 *self._own(r, (width + GROUP) * 4 + row),
             )  # fmt: skip
 
@@ -219,7 +281,7 @@ class CpuOps:
     def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
         pool[list(target)] = pool[list(source)]
 
-    def _on(self, append: Callable[[_Record], None]) -> None:
+    def _on(self, append: Callable[[Record], None]) -> None:
         """Append to the record being taken, or to one that is run at once."""
         if self._record is None:
             self.record(lambda: self._on(append))()
@@ -230,28 +292,39 @@ class CpuOps:
         """The address of a format's matrix product."""
         return compiled(tiles.make_matmul, fmt, self.way)
 
-    def _shared(self, r: _Record, name: str, size: int) -> int:
+    def _bytes(self, name: str, size: int) -> Tensor:
         """Scratch memory of that many bytes, one piece per name for all ops: it does not outlive an op."""
         found = self._scratch.get(name)
         if found is None or found.nbytes < size:
             found = self._scratch[name] = torch.zeros(size, dtype=torch.uint8)
-        return r.at(found)
+        return found
 
-    def _own(self, r: _Record, size: int) -> tuple[int, int]:
+    def _shared(self, r: Record, name: str, size: int) -> int:
+        """The same by its address."""
+        return r.at(self._bytes(name, size))
+
+    def _floats(self, name: str, count: int, width: int) -> Tensor:
+        """The same as a float buffer [count, width]."""
+        size = count * width * 4
+        return self._bytes(name, size)[:size].view(torch.float32).view(count, width)
+
+    def _own(self, r: Record, size: int) -> tuple[int, int]:
         """A workspace of that many bytes for each thread, and the step from one to the next."""
         step = -(-size // 64) * 64
         return self._shared(r, f"workspace of {step}", step * self._team.count), step
 
     def _normed(
         self,
-        r: _Record,
+        r: Record,
         batch: ForwardBatch,
         hidden: Tensor,
-        norm: Norm,
+        norm: Norm | None,
         weight: PackedLinear,
         chosen: int = 0,
     ) -> int:
-        """Normalize all tokens of `hidden`, or up to so many chosen rows: the activation's address."""
+        """Normalize all tokens of `hidden`, or up to so many chosen rows: the activation's address. No norm:
+        rounded as they are.
+        """
         width = hidden.shape[1]
         assert width == weight.shape[1], (hidden.shape, weight.shape)
         step = -(-width // GROUP) * ACT
@@ -259,30 +332,66 @@ class CpuOps:
         which = (CHOSEN_ROWS, r.at(batch.logit_rows)) if chosen else (ALL_TOKENS, 0)
         r.add(
             self._norm, r.at(batch.counts) + which[0], which[1], r.at(hidden), hidden.stride(0) * 4, width,
-            r.at(norm.gain), _bits(norm.eps), x, step, *self._own(r, (width + GROUP) * 4),
+            *_gains(r, norm), x, step, *self._own(r, (width + GROUP) * 4),
         )  # fmt: skip
         return x
 
-    def _product(self, r: _Record, count: int, x: int, weight: PackedLinear, out: Tensor, add: bool) -> None:
+    def _product(self, r: Record, count: int, x: int, weight: PackedLinear, out: Tensor, add: bool) -> None:
         """Multiply `count` (an address) activations with each part of a matrix."""
         assert not weight.gated and out.shape[1] == weight.shape[0], (out.shape, weight.shape)
         done = 0
         for part in weight.parts:
             columns, last = done * 4, part is weight.parts[-1]
-            r.add(
-                self._linear, count, self._matmul(part.fmt), r.at(part.data), part.groups, part.rows,
-                part.ahead, x, part.groups * ACT, r.at(weight.bias) + columns, int(add), r.at(out) + columns,
-                out.stride(0) * 4, *self._own(r, walk.JOB + walk.CHUNK * ROWS * 4), meet=last,
-            )  # fmt: skip
+            arguments = self._multiplying(r, count, part, x, weight, out, add, columns)
+            r.add_stream(self._linear, *arguments, meet=last)
             done += part.rows
 
+    def _multiplying(
+        self,
+        r: Record,
+        count: int,
+        part: Part,
+        x: int,
+        weight: PackedLinear,
+        out: Tensor,
+        add: bool,
+        columns: int = 0,
+    ) -> tuple[int, ...]:
+        """What walk.make_linear takes; `columns` is where in the outputs, in bytes, the part's begin."""
+        data, size = r.at(part.data), part.pair_size
+        return (
+            data, -(-part.rows // ROWS), size, count, self._matmul(part.fmt), data, part.groups, part.rows,
+            size, x, part.groups * ACT, r.at(weight.bias) + columns, int(add), r.at(out) + columns,
+            out.stride(0) * 4, *self._own(r, walk.JOB + walk.CHUNK * ROWS * 4),
+        )  # fmt: skip
 
-def _queries(r: _Record, q: Tensor, kv: KVLayer) -> tuple[int, int]:
+    def _gating(
+        self, r: Record, count: int, weight: PackedLinear, x: int, out: int, activation: Activation
+    ) -> tuple[int, ...]:
+        """What walk.make_gated takes."""
+        assert weight.gated
+        gate, *up = weight.parts
+        units = -(-weight.shape[0] // 2 // ROWS)
+        second = (self._matmul(up[0].fmt), r.at(up[0].data)) if up else (0, 0)
+        data, size = r.at(gate.data), gate.pair_size * (1 if up else 2)
+        return (
+            data, units, size, count, self._matmul(gate.fmt), data, *second, gate.groups, units, size, x,
+            gate.groups * ACT, r.at(weight.bias), out, units * ACT, *map(_bits, CURVES[activation]),
+            *self._own(r, walk.JOB + walk.CHUNK * 2 * ROWS * 4),
+        )  # fmt: skip
+
+
+def _gains(r: Record, norm: Norm | None) -> tuple[int, int]:
+    """A norm's gains and eps; no gains, no norm."""
+    return (r.at(norm.gain), _bits(norm.eps)) if norm else (0, 0)
+
+
+def _queries(r: Record, q: Tensor, kv: KVLayer) -> tuple[int, int]:
     """Where the queries of the first kv head lie, and the step to the next one's."""
     return r.at(q), len(q) * kv.num_heads // kv.num_kv_heads * kv.head_dim * 4
 
 
-def _pages(r: _Record, kv: KVLayer) -> tuple[int, ...]:
+def _pages(r: Record, kv: KVLayer) -> tuple[int, ...]:
     """A layer's part of the pool: address; steps to the next block, the values, the next head; shapes."""
     pool, heads = kv.pool, kv.num_kv_heads
     assert kv.head_dim % 16 == 0 and kv.block_size % 16 == 0 and kv.num_heads % heads == 0

@@ -1,13 +1,15 @@
 """From the canonical formats (kernels/weights.py) to the streams that the tiles read (layout.py).
 
-Int4, Int4K, Int6 and Int8 keep their own bits: a packed matrix stands for the same numbers. Dense is rounded
-to Int8 in groups of 32, an error of at most 1/254 of a group's largest value. A number of rows that is no
-multiple of 32, and a Dense width that is none, are filled up with zeros. A slice of rows is packed at a time:
-beside the result, packing needs little memory.
+Integers keep their own bits: a packed matrix stands for the same numbers. Only a float32 scale is rounded to
+float16, by at most 1/2048. Dense and Fp8 are rounded to Int8 in groups of 32, an error of at most 1/254 of a
+group's largest value. A number of rows that is no multiple of 32, and a width of those two that is none, are
+filled up with zeros. The loops of the usual formats are compiled (streams.py) and leave the interpreter to
+other threads: a loader packs several matrices at once; plain_packing.py does the rest.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +18,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..weights import Dense, Int4, Int4K, Int6, Int8, Weight
-from .layout import GROUP, INT4, INT4K, INT6, INT8, PAIR, ROWS, SCALES, SPAN, STRIP, SUPER
+from ..ops import Stored
+from ..weights import Dense, Fp8, Int2K, Int3K, Int4, Int4K, Int4Z, Int5, Int5K, Int6, Int8, Weight
+from .layout import GROUP, INT2K, INT3K, INT4, INT4K, INT4Z, INT5, INT5K, INT6, INT8, ROWS, SPAN, SUPER
+from .machine import SOURCES, compiled
+from .plain_packing import fill_plainly
+from .streams import BFLOAT16, FLOAT16, FLOAT32, make_fill, make_round
 
-SLICE = 1 << 20  # weights packed at once
-AHEAD = 24576  # bytes fetched in advance, into L2: hardware alone reaches two thirds of the bandwidth
-FORMATS: dict[type, int] = {Int4: INT4, Int4K: INT4K, Int6: INT6, Int8: INT8, Dense: INT8}
+FORMATS: dict[type, int] = {
+    **{Int4: INT4, Int4K: INT4K, Int6: INT6, Int8: INT8, Dense: INT8, Fp8: INT8},
+    **{Int4Z: INT4Z, Int5: INT5, Int5K: INT5K, Int2K: INT2K, Int3K: INT3K},
+}
+# what a matrix may consist of, in the order in which streams.py takes their addresses
+TENSORS = ("packed", "values", "scale", "minimum", "super_scale", "super_minimum")
+DTYPES = {torch.float32: FLOAT32, torch.float16: FLOAT16, torch.bfloat16: BFLOAT16}  # of Dense matrices
+FILL = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)  # without the interpreter's lock
 Array = NDArray[Any]
 
 
@@ -35,9 +46,9 @@ class Part:
     groups: int  # of a row's inputs
 
     @property
-    def ahead(self) -> int:
-        """How far to fetch in advance; less where a small matrix would mostly be fetched past its end."""
-        return min(AHEAD, self.data.nbytes // 4096 * 64)
+    def pair_size(self) -> int:
+        """Bytes of a pair of strips."""
+        return self.groups // SPAN[self.fmt] * SUPER[self.fmt]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +93,7 @@ def _stream(weights: Sequence[Weight], interleaved: bool) -> Part:
     data = _aligned(sum(pairs), groups // SPAN[fmt], SUPER[fmt])
     begin = 0
     for i, weight in enumerate(weights):
-        _pack_matrix(data[i::2] if interleaved else data[begin : begin + pairs[i]], weight)
+        _fill(data[i::2] if interleaved else data[begin : begin + pairs[i]], weight, groups)
         begin += pairs[i]
     return Part(fmt, data, sum(w.shape[0] for w in weights), groups)
 
@@ -94,90 +105,43 @@ def _aligned(*shape: int) -> NDArray[np.uint8]:
     return raw[-raw.ctypes.data % 64 :][:size].reshape(shape)
 
 
-def _pack_matrix(out: Array, weight: Weight) -> None:
-    """out [pairs, supers, SUPER] = a whole matrix."""
-    fmt, step = FORMATS[type(weight)], max(1, SLICE // weight.shape[1] // ROWS)
-    for pair in range(0, len(out), step):
-        some = out[pair : pair + step]
-        lo, hi = pair * ROWS, min(weight.shape[0], (pair + len(some)) * ROWS)
-        words, scales, shared = _take(weight, lo, hi)
-        _fill(fmt, some, words, scales, shared)
-
-
-def _take(weight: Weight, lo: int, hi: int) -> tuple[Array, list[Array], list[Array]]:
-    """Rows lo to hi: values as uint32 [n, words], scales [n, groups] and shared scales [n, supers] in the
-    order of the layout.
-    """
-
-    def arrays(*names: str) -> list[Array]:
-        return [getattr(weight, name)[lo:hi].numpy() for name in names]
-
+def _fill(out: Array, weight: Weight, groups: int) -> None:
+    """out [pairs, supers, SUPER] = a whole matrix; the pairs need not be neighbours."""
+    rows, width = weight.shape
+    tensors = [getattr(weight, name, None) for name in TENSORS]
+    addresses = [0 if tensor is None else tensor.data_ptr() for tensor in tensors]
     match weight:
-        case Int4():
-            return _words(weight.packed[lo:hi]), arrays("scale", "minimum"), []
-        case Int4K():
-            scale, minimum = arrays("super_scale", "super_minimum")
-            return _words(weight.packed[lo:hi]), arrays("scale", "minimum"), [scale, -minimum]  # tiles add
-        case Int6():
-            (scale,) = arrays("scale")
-            return _words(weight.values[lo:hi]), [scale[:, 0::2], scale[:, 1::2]], arrays("super_scale")
-        case Int8():
-            return _words(weight.values[lo:hi]), arrays("scale"), []
         case Dense():
-            values, scale = _round_to_int8(weight.values[lo:hi])
-            return values.view(np.uint32), [scale], []
+            kernel = compiled(make_round, DTYPES[weight.values.dtype])
+            addresses[0] = width  # it takes that where the others take `packed`, which Dense has not
+        case Int4() | Int8() if weight.scale.dtype == torch.float16 and weight.scale.shape[1] == groups:
+            kernel = compiled(make_fill, FORMATS[type(weight)])
+        case Int4K() | Int6():
+            kernel = compiled(make_fill, FORMATS[type(weight)])
+        case _:
+            fill_plainly(FORMATS[type(weight)], out, weight)
+            return
+    assert all(tensor is None or tensor.is_contiguous() for tensor in tensors), weight
+    args = np.array([out.ctypes.data, out.strides[0], rows, groups, *addresses], np.int64)
+    FILL(kernel)(args.ctypes.data, 0, 1)
 
 
-def _words(values: torch.Tensor) -> Array:
-    return values.contiguous().numpy().view(np.uint32)
+class PackedStorage:
+    """See Storage."""
 
+    layout = f"cpu {SOURCES}"
 
-def _round_to_int8(values: torch.Tensor) -> tuple[Array, Array]:
-    """Rows [n, K] of any float type -> int8 [n, K filled up], float16 scales [n, groups]."""
-    rows, width = values.shape
-    x = np.zeros((rows, -(-width // GROUP), GROUP), np.float32)
-    x.reshape(rows, -1)[:, :width] = values.float().numpy()
-    scale = (np.abs(x).max(-1) / 127).astype(np.float16)
-    step = np.where(scale > 0, scale, np.inf).astype(np.float32)[..., None]
-    return np.clip(np.rint(x / step), -127, 127).astype(np.int8).reshape(rows, -1), scale
+    def take_apart(self, packed: PackedLinear) -> Stored:
+        parts = [(part.fmt, part.rows, part.groups) for part in packed.parts]
+        facts = {"parts": parts, "shape": packed.shape, "gated": packed.gated}
+        return Stored(facts, (packed.bias, *(part.data for part in packed.parts)))
 
-
-def _fill(fmt: int, out: Array, words: Array, scales: Sequence[Array], shared: Sequence[Array]) -> None:
-    """Write some pairs of a stream."""
-    (pairs, supers, _), span = out.shape, SPAN[fmt]
-    body = out[..., : span * PAIR[fmt]].reshape(pairs, supers, span, PAIR[fmt])
-
-    def by_pair(rows: Array, *inner: int) -> Array:
-        """[rows, ...] -> [pairs, 2, 16, ...], missing rows zero."""
-        missing = np.zeros((pairs * ROWS - len(rows), *rows.shape[1:]), rows.dtype)
-        return (np.concatenate([rows, missing]) if len(missing) else rows).reshape(pairs, 2, 16, *inner)
-
-    # [pair, super, group, strip, word, row]
-    words = by_pair(words, supers, span, -1).transpose(0, 3, 4, 1, 5, 2)
-    values = body[..., : 2 * STRIP[fmt]].view(np.uint32).reshape(pairs, supers, span, 2, -1, 16)
-    _fill_values(fmt, values, words)
-    at = SCALES[fmt]
-    for scale in scales:
-        end = at + ROWS * scale.itemsize
-        target = body[..., at:end].view(scale.dtype).reshape(pairs, supers, span, 2, 16)
-        target[...] = by_pair(scale, supers, span).transpose(0, 3, 4, 1, 2)
-        at = end
-    at = span * PAIR[fmt]
-    for scale in shared:
-        target = out[..., at : at + 2 * ROWS].view(np.float16).reshape(pairs, supers, 2, 16)
-        target[...] = by_pair(scale, supers).transpose(0, 3, 1, 2)
-        at += 2 * ROWS
-
-
-def _fill_values(fmt: int, out: Array, words: Array) -> None:
-    """Four inputs of a row are a word, or eight where they are nibbles; six bits are split into 4 and 2."""
-    if fmt in (INT4, INT4K):
-        out[...] = words
-    elif fmt == INT8:
-        np.bitwise_xor(words, np.uint32(0x80808080), out=out)
-    else:
-        low, high = words & np.uint32(0x0F0F0F0F), words >> np.uint32(4) & np.uint32(0x03030303)
-        out[..., :4, :] = low[..., 0::2, :] | low[..., 1::2, :] << np.uint32(4)
-        out[..., 4:, :] = high[..., 0::4, :]
-        for j in (1, 2, 3):
-            out[..., 4:, :] |= high[..., j::4, :] << np.uint32(2 * j)
+    def put_together(self, stored: Stored) -> PackedLinear:
+        facts, (bias, *streams) = stored.facts, stored.arrays
+        parts = []
+        for (fmt, rows, groups), data in zip(facts["parts"], streams, strict=True):
+            shape = data.shape[0], groups // SPAN[fmt], SUPER[fmt]
+            if data.shape != shape or data.shape[0] * ROWS < rows:
+                raise ValueError(f"{rows} rows of {groups} groups in an array of {data.shape}")
+            parts.append(Part(fmt, data, rows, groups))
+        return PackedLinear(tuple(parts), bias, tuple(facts["shape"]), facts["gated"])

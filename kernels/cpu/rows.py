@@ -13,7 +13,27 @@ import numpy as np
 from numba import njit
 
 from .emit import F32, I32, V16F32, V16I8, V16I32, Emitter, Value, emitted
-from .layout import ACT, GROUP, INT4, INT4K, INT6, MAGIC, MAGIC_BITS, PAIR, SCALES, SPAN, STRIP, SUPER, Act
+from .layout import (
+    ACT,
+    GROUP,
+    INT2K,
+    INT3K,
+    INT4,
+    INT4K,
+    INT4Z,
+    INT5,
+    INT5K,
+    INT6,
+    INT8,
+    MAGIC,
+    MAGIC_BITS,
+    PAIR,
+    SCALES,
+    SPAN,
+    STRIP,
+    SUPER,
+    Act,
+)
 from .machine import as_float, f32, half, i64, s8, to_half, u8, u16, unpack
 
 LOG2_E = 1.4426950408889634
@@ -47,15 +67,32 @@ def quantize(source: int, groups: int, target: int) -> None:
 
 
 @emitted()
-def silu(e: Emitter, gate_up: Value) -> None:
-    """32 gates and then 32 ups become 32 times gate / (1 + e^-gate) * up."""
+def gate(e: Emitter, gate_up: Value, curve_at: Value) -> None:
+    """32 gates and then 32 ups become 32 times gate / (1 + 2^x) * up, x = gate * (a + b * gate^2): two floats
+    stand at `curve_at`, 8 bytes apart. SiLU is a = -log2(e), b = 0. GELU's tanh form, y (1 + tanh(u)) / 2, is
+    y / (1 + e^-2u).
+    """
+    a, b = (e.load_splat(curve_at + offset, F32) for offset in (0, 8))
+    most, least = e.value(V16F32, 126.0), e.value(V16F32, -126.0)
     for offset in (0, 64):
-        gate, up = (e.load(gate_up + (offset + part), V16F32) for part in (0, 128))
-        e.store(gate / (e.exp2(gate * -LOG2_E) + 1.0) * up, gate_up + offset)
+        raw, up = (e.load(gate_up + (offset + part), V16F32) for part in (0, 128))
+        y = e.largest(e.smallest(raw, most), least)  # beyond, nothing changes; and its square stays finite
+        e.store(raw / (e.exp2(e.smallest(y * (a + b * (y * y)), most)) + 1.0) * up, gate_up + offset)
+
+
+@njit(inline="always")
+def inverse_root_mean_square(x: np.ndarray, width: int, eps: float) -> float:
+    """By what RMSNorm multiplies."""
+    total = np.float32(0)
+    for k in range(width):
+        total += x[k] * x[k]
+    return np.float32(1) / np.sqrt(total / np.float32(width) + eps)
 
 
 def make_norm() -> Callable[[int, int, int], None]:
-    """RMSNorm of hidden[rows[i]], or hidden[i] where there is no such list, into activation groups."""
+    """RMSNorm of hidden[rows[i]], or hidden[i] where there is no such list, into activation groups; without
+    gains, as it is.
+    """
 
     def norm(args: int, thread: int, n: int) -> None:
         count_at, rows, hidden, hidden_step, width, gains, eps, act, act_step, mine, mine_step = unpack(
@@ -65,12 +102,13 @@ def make_norm() -> Callable[[int, int, int], None]:
         y, gain, padded = f32(mine), f32(gains), (width + GROUP - 1) // GROUP * GROUP
         for i in range(thread, i64(count_at)[0], n):
             x = f32(hidden + hidden_step * (i64(rows)[i] if rows else i))
-            total = np.float32(0)
-            for k in range(width):
-                total += x[k] * x[k]
-            scale = np.float32(1) / np.sqrt(total / np.float32(width) + as_float(eps))
-            for k in range(width):
-                y[k] = x[k] * scale * gain[k]
+            if gains:
+                scale = inverse_root_mean_square(x, width, as_float(eps))
+                for k in range(width):
+                    y[k] = x[k] * scale * gain[k]
+            else:
+                for k in range(width):
+                    y[k] = x[k]
             for k in range(width, padded):
                 y[k] = np.float32(0)
             quantize(mine, padded // GROUP, act + i * act_step)
@@ -115,36 +153,55 @@ def make_rope() -> Callable[[int, int, int], None]:
 
 
 @njit
+def _value(fmt: int, values: np.ndarray, b: int, k: int) -> int:
+    """Input k of a group as the unsigned number that is stored, in byte b of a strip's words."""
+    h, j = k // 16, k % 16 // 4
+    if fmt in (INT2K, INT3K):
+        two = values[64 * h + b] >> 2 * j & 3
+        return (values[128 + b] >> (4 * h + j) & 1) << 2 | two if fmt == INT3K else two
+    if fmt == INT6:
+        low = values[128 * h + 64 * (j // 2) + b] >> 4 * (j % 2) & 15
+        return (values[256 + 64 * h + b] >> 2 * j & 3) << 4 | low
+    low = values[64 * j + b] >> 4 * h & 15
+    return (values[256 + b] >> (4 * h + j) & 1) << 4 | low if fmt in (INT5, INT5K) else low
+
+
+@njit
 def _weight(fmt: int, group: int, super_scales: int, strip: int, lane: int, k: int) -> float:
     """Input k of a group, in a row's lane of a strip, as the number it was before packing."""
     values, scales, row = u8(group + strip * STRIP[fmt]), group + SCALES[fmt], strip * 16 + lane
-    h, j, b, shared = k // 16, k % 16 // 4, lane * 4 + k % 4, super_scales + 2 * row
-    if fmt == INT4:
-        q = np.float32(values[64 * j + b] >> 4 * h & 15)
+    h, b, shared = k // 16, lane * 4 + k % 4, super_scales + 2 * row
+    if fmt == INT8:
+        q = np.float32(values[256 * h + 64 * (k % 16 // 4) + b]) - np.float32(128)
+        return half(scales + 2 * row) * q
+    q = np.float32(_value(fmt, values, b, k))
+    if fmt in (INT4, INT5):
         return half(scales + 2 * row) * q + half(scales + 64 + 2 * row)
-    if fmt == INT4K:
-        q = np.float32(values[64 * j + b] >> 4 * h & 15)
+    if fmt == INT4Z:
+        return half(scales + 2 * row) * (q + half(scales + 64 + 2 * row))
+    if fmt in (INT4K, INT5K):
         scale, minimum = np.float32(u8(scales)[row]), np.float32(u8(scales)[32 + row])
         return half(shared) * scale * q + half(shared + 64) * minimum
-    if fmt == INT6:
-        low = values[128 * h + 64 * (j // 2) + b] >> 4 * (j % 2) & 15
-        q = np.float32((values[256 + 64 * h + b] >> 2 * j & 3) << 4 | low) - np.float32(32)
-        return half(shared) * np.float32(s8(scales)[32 * h + row]) * q
-    return half(scales + 2 * row) * (np.float32(values[256 * h + 64 * j + b]) - np.float32(128))
+    if fmt == INT2K:
+        scale, minimum = u8(scales)[32 * h + row] & 15, u8(scales)[32 * h + row] >> 4
+        return half(shared) * np.float32(scale) * q + half(shared + 64) * np.float32(minimum)
+    zero = np.float32(4 if fmt == INT3K else 32)
+    return half(shared) * np.float32(s8(scales)[32 * h + row]) * (q - zero)
 
 
 def make_embed() -> Callable[[int, int, int], None]:
-    """hidden[t] = row token_ids[t] of a packed table."""
+    """hidden[t] = scale * row token_ids[t] of a packed table."""
 
     def embed(args: int, thread: int, n: int) -> None:
-        count_at, ids, table, fmt, groups, hidden, hidden_step, width = unpack(args, 8)
-        span = SPAN[fmt]
+        count_at, ids, table, fmt, groups, hidden, hidden_step, width, scale = unpack(args, 9)
+        span, by = SPAN[fmt], as_float(scale)
         for t in range(thread, i64(count_at)[0], n):
             row, out = i64(ids)[t], f32(hidden + t * hidden_step)
             for k in range(width):
                 g = k // GROUP
                 at = table + (row // 32 * (groups // span) + g // span) * SUPER[fmt]
                 group = at + g % span * PAIR[fmt]
-                out[k] = _weight(fmt, group, at + span * PAIR[fmt], row // 16 % 2, row % 16, k % GROUP)
+                weight = _weight(fmt, group, at + span * PAIR[fmt], row // 16 % 2, row % 16, k % GROUP)
+                out[k] = weight * by
 
     return embed

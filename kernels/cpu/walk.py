@@ -11,10 +11,11 @@ from collections.abc import Callable
 
 from .layout import ACT, ROWS
 from .machine import call, f32, i64, meet, unpack
-from .rows import quantize, silu
+from .rows import gate, quantize
 
 ROW = 32
 CHUNK = 96  # tokens whose gates and ups stay in the first cache
+CURVE = 16  # place of an activation's two floats among the arguments of `gated`
 JOB = 128  # bytes at the start of a thread's workspace: the arguments it hands to tiles.make_matmul
 
 
@@ -34,26 +35,30 @@ def make_walk() -> Callable[[int, int, int, int, int, int], None]:
 
 
 def make_linear() -> Callable[[int, int, int], None]:
-    """out[t, :rows] = weights @ x[t] + bias (+ out[t], if `add`), the pairs of rows shared evenly."""
+    """out[t, :rows] = weights @ x[t] + bias (+ out[t], if `add`), the pairs of rows shared evenly.
+
+    The end of a thread's share already fetches the begin of its share of what comes next.
+    """
 
     def linear(args: int, thread: int, n: int) -> None:
-        (count_at, matmul, w, groups, rows, ahead, x, x_step, bias, add, out, out_step, mine,
-         mine_step) = unpack(args, 14)  # fmt: skip
+        (next_w, next_units, next_size, count_at, matmul, w, groups, rows, size, x, x_step, bias, add, out,
+         out_step, mine, mine_step) = unpack(args, 17)  # fmt: skip
         count, pairs, whole = i64(count_at)[0], (rows + ROWS - 1) // ROWS, rows // ROWS
         lo, hi = pairs * thread // n, pairs * (thread + 1) // n
         mine += thread * mine_step
-        job = i64(mine)
-        job[0], job[1], job[2], job[3], job[4] = w, ahead, groups, x, x_step
-        job[5], job[6], job[7], job[8], job[9] = count, bias, add, out, out_step
+        job, end = i64(mine), w + hi * size
+        job[0], job[1], job[2] = w, end, next_w + next_units * thread // n * next_size - end
+        job[3], job[4], job[5], job[6], job[7] = groups, x, x_step, count, bias
+        job[8], job[9], job[10] = add, out, out_step
         if lo < whole:
             call(matmul, mine, lo, min(hi, whole))
         if lo < hi and hi > whole:  # the last rows fill no pair: computed aside, not to write beyond `out`
             spare, left = mine + JOB, rows - whole * ROWS
-            job[7], job[8], job[9] = 0, spare - whole * 128, 128
+            job[8], job[9], job[10] = 0, spare - whole * 128, 128
             for t in range(0, count, CHUNK):
-                job[3], job[5] = x + t * x_step, min(CHUNK, count - t)
+                job[4], job[6] = x + t * x_step, min(CHUNK, count - t)
                 call(matmul, mine, whole, whole + 1)
-                for i in range(job[5]):
+                for i in range(job[6]):
                     source, target = f32(spare + i * 128), f32(out + (t + i) * out_step + whole * 128)
                     for k in range(left):
                         target[k] = source[k] + target[k] if add else source[k]
@@ -62,31 +67,35 @@ def make_linear() -> Callable[[int, int, int], None]:
 
 
 def make_gated() -> Callable[[int, int, int], None]:
-    """out[t] = silu(gate @ x[t]) * (up @ x[t]), in activation groups.
+    """out[t] = act(gate @ x[t]) * (up @ x[t]), in activation groups; act's two floats are arguments.
 
     A unit is a pair of gates and one of ups, interleaved in one stream, or in two where their formats differ
     (`up_matmul` is not 0). Their bias is interleaved in both cases.
     """
 
     def gated(args: int, thread: int, n: int) -> None:
-        (count_at, matmul, w, up_matmul, up_w, groups, units, ahead, x, x_step, bias, out, out_step, mine,
-         mine_step) = unpack(args, 15)  # fmt: skip
+        (next_w, next_units, next_size, count_at, matmul, w, up_matmul, up_w, groups, units, size, x, x_step,
+         bias, out, out_step, _, _, mine, mine_step) = unpack(args, 20)  # fmt: skip
         count, mine = i64(count_at)[0], mine + thread * mine_step
-        job, gate_up = i64(mine), mine + JOB
-        job[1], job[2], job[4], job[7], job[9] = ahead, groups, x_step, 0, 256
-        for u in range(units * thread // n, units * (thread + 1) // n):
+        lo, hi = units * thread // n, units * (thread + 1) // n
+        job, gate_up, end = i64(mine), mine + JOB, w + hi * size
+        job[1], job[2] = end, next_w + next_units * thread // n * next_size - end
+        job[3], job[5], job[8], job[10] = groups, x_step, 0, 256
+        if up_matmul:  # two streams side by side: no one end
+            job[2] = 0
+        for u in range(lo, hi):
             for t in range(0, count, CHUNK):
-                job[0], job[3], job[5] = w, x + t * x_step, min(CHUNK, count - t)
+                job[0], job[4], job[6] = w, x + t * x_step, min(CHUNK, count - t)
                 if up_matmul:
-                    job[6], job[8] = bias + u * 128, gate_up - u * 128
+                    job[7], job[9] = bias + u * 128, gate_up - u * 128
                     call(matmul, mine, u, u + 1)
-                    job[0], job[6], job[8] = up_w, bias + u * 128 + 128, gate_up - u * 128 + 128
+                    job[0], job[7], job[9] = up_w, bias + u * 128 + 128, gate_up - u * 128 + 128
                     call(up_matmul, mine, u, u + 1)
                 else:
-                    job[6], job[8] = bias, gate_up - u * 256
+                    job[7], job[9] = bias, gate_up - u * 256
                     call(matmul, mine, 2 * u, 2 * u + 2)
-                for i in range(job[5]):
-                    silu(gate_up + i * 256)
+                for i in range(job[6]):
+                    gate(gate_up + i * 256, args + 8 * CURVE)
                     quantize(gate_up + i * 256, 1, out + (t + i) * out_step + u * ACT)
 
     return gated

@@ -24,11 +24,6 @@ def number_of(token: int, place: int, owner: str, views: Iterable[tuple[int, ...
     return hash((token, place, *map(ord, owner), *map(hash, views)))
 
 
-def next_token(number: int, seed: int) -> int:
-    """What follows, sampled with a request's seed."""
-    return hash((number, seed)) % VOCABULARY
-
-
 @dataclass
 class Ask:
     """What a sequence's `request` is here, and the one right answer, computed as far as anyone asked."""
@@ -37,6 +32,7 @@ class Ask:
     seed: int
     prompt: list[int]
     windows: tuple[int, ...]
+    vocabulary: int = VOCABULARY  # tokens that occur in the answer, the last ones; few: it repeats itself
     numbers: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
 
@@ -50,8 +46,12 @@ class Ask:
                 at = len(numbers)
                 views = [tuple(numbers[max(0, at + 1 - w) if w else 0 :]) for w in self.windows]
                 numbers.append(number_of(tokens[at], at, self.owner, views))
-            tokens.append(next_token(numbers[-1], self.seed))
+            tokens.append(self.next_token(numbers[-1]))
         return tokens[place]
+
+    def next_token(self, number: int) -> int:
+        """What follows, sampled with the request's seed."""
+        return VOCABULARY - self.vocabulary + hash((number, self.seed)) % self.vocabulary
 
 
 class FakeDevice:
@@ -91,7 +91,7 @@ class FakeDevice:
                 assert block != PADDING
                 memory[block][place % pool.block_size] = numbers[place] = number
             if offset >= first_sample:
-                sampled.append(next_token(number, seq.request.seed))
+                sampled.append(seq.request.next_token(number))
         if item.samples == 1:
             self.last[seq] = sampled[0]
         return sampled

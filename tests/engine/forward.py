@@ -1,20 +1,13 @@
-"""The model's forward pass without scheduler or service: tokens in, logits of every position out."""
+"""What the forward pass is held to: a text, transformers' Llama on a GGUF file's weights, a distance."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import gguf
 import numpy as np
 import torch
-
-from engine.batch import make_batch
-from engine.checkpoints import read_gguf
-from engine.kv_cache import make_kv_cache
-from engine.models import Buffers, ModelConfig, load_decoder
-from kernels import Ops
 
 TEXT = """The word octavo comes from the craft of the printer. A large sheet of paper is printed with eight
 pages on each side, and then folded three times, so that it becomes eight leaves. Each fold halves
@@ -27,38 +20,6 @@ possible was a new way of using memory, one might say: the same text, in less sp
 could be bound in any order and found again by their number. The idea is still with us. When a
 computer keeps what it has read in pages of one size, it can share them, move them, and put them
 aside, without ever copying the whole. It is no longer necessary to keep everything in one long row."""
-
-
-class Forward:
-    """A loaded decoder with a pool of its own; a sequence's blocks are 1, 2, 3 ... unless told otherwise."""
-
-    def __init__(self, path: Path, ops: Ops, max_tokens: int = 512, num_blocks: int = 96) -> None:
-        with read_gguf(path) as checkpoint:
-            config = ModelConfig.from_gguf(checkpoint)
-            self.model = load_decoder(checkpoint, config, ops, num_blocks * ops.block_size, lambda part: None)
-        self.ops, self.block_size = ops, ops.block_size
-        self.cache = make_kv_cache(config, ops, num_blocks, self.block_size)
-        self.batch = make_batch(max_tokens, 16, num_blocks, max_tokens, 1)
-        self.buffers = Buffers.make(config, ops, max_tokens, max_tokens)
-        self.replay = ops.record(lambda: self.model.forward(ops, self.batch, self.cache.layers, self.buffers))
-
-    def __call__(self, *parts: tuple[Sequence[int], int, Sequence[int]]) -> list[torch.Tensor]:
-        """One step over (new token ids, tokens already computed, block table) of each -> its logits."""
-        batch, first = self.batch, 0
-        for s, (token_ids, start, table) in enumerate(parts):
-            last = first + len(token_ids)
-            places, blocks = torch.arange(start, start + len(token_ids)), torch.tensor(table)
-            batch.token_ids[first:last], batch.positions[first:last] = torch.tensor(token_ids), places
-            batch.block_tables[0][s, : len(blocks)] = blocks
-            batch.slots[0][first:last] = (
-                blocks[places // self.block_size] * self.block_size + places % self.block_size
-            )
-            batch.cu_lens[s + 1], batch.context_lens[s] = last, start + len(token_ids)
-            first = last
-        batch.logit_rows[:first] = torch.arange(first)
-        batch.counts[:] = torch.tensor([first, len(parts), first])
-        self.replay()
-        return list(self.buffers.logits[:first].clone().split([len(ids) for ids, _, _ in parts]))
 
 
 NAMES = {

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
 import torch
 
-from engine.block_pool import BlockPool, Chain, Identity, PageKind
-from engine.checkpoints import read_gguf
+from engine.block_pool import BlockPool, Chain, Identity
+from engine.checkpoints import open_checkpoint
 from engine.engine import Engine
+from engine.kv_cache import kind_facts
 from engine.memory_plan import MemoryPlan
-from engine.models import ModelConfig, load_decoder
+from engine.models import load_decoder, read_config
 from engine.pace import Pace
 from engine.plan import Plan
 from engine.runner import Runner
 from engine.scheduler import Scheduler
 from engine.sequence import Sequence
+from engine.speculation import MOST_IN_STEP
 from engine.types import FinishReason, Priority, SamplingParams
 from kernels import Ops
 
@@ -48,23 +50,26 @@ class Ladder:
         block_size: int = 16,
         chunk: int = 512,  # tokens of prompts in a step
         max_num_seqs: int = 8,
+        propose: Callable[[list[tuple[Sequence, int]]], list[list[int]]] | None = None,
     ) -> None:
-        with read_gguf(path) as checkpoint:
-            config = ModelConfig.from_gguf(checkpoint)
+        with open_checkpoint(path) as checkpoint:
+            config = read_config(checkpoint)
             model = load_decoder(checkpoint, config, ops, CONTEXT, lambda part: None)
-        kind = PageKind("full", tuple(range(config.num_layers)), 1)
-        sizes = (block_size, CONTEXT, (kind,), (num_blocks,), 0, 0, 0, max_num_seqs, 512, ())
+        kinds = tuple(facts.with_blocks(block_size) for facts in kind_facts(config, ops.kv_dtype))
+        blocks, max_rows = (num_blocks,) * len(kinds), max_num_seqs + MOST_IN_STEP
+        sizes = (block_size, CONTEXT, kinds, blocks, 0, 0, 0, max_num_seqs, 512, max_rows, ())
         self.runner = Runner(model, ops, MemoryPlan(*sizes))
         self.now = 0.0
         root = Chain.root(b"", Identity("", "", "", "", block_size))
         self.scheduler = Scheduler(
-            (BlockPool(kind, num_blocks, block_size),),
+            tuple(BlockPool(kind, num_blocks, block_size) for kind in kinds),
             lambda owner: Chain.root(b"", Identity(owner, "", "", "", block_size)) if owner else root,
             # steps take no time on this clock, so the first guess of the pace stands
-            Pace(target_s=1.0, seconds_per_token=1.0 / chunk),
+            Pace(target_s=1.0, token_s=1.0 / chunk),
             context_length=CONTEXT,
             max_num_seqs=max_num_seqs,
             max_step_tokens=512,
+            propose=propose,
         )
         self.engine = Engine(self.scheduler, self.runner, clock=lambda: self.now)
         self.outcomes: dict[str, Outcome] = {}
@@ -104,7 +109,8 @@ class Ladder:
         row = 0
         for item in plans[0].items:
             outcome, got = self.outcomes[item.sequence.id], progress[item.sequence.id]
-            outcome.logits += [line.clone() for line in self.runner.logits[row : row + item.samples].double()]
+            kept = self.runner.logits[row : row + len(got.token_ids)]
+            outcome.logits += [line.clone() for line in kept.double()]
             outcome.tokens += got.token_ids
             outcome.reason, outcome.error = got.reason, got.error
             outcome.num_cached = item.sequence.num_cached

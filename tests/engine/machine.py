@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import count
 from random import Random
 from typing import Any
@@ -13,7 +13,7 @@ from engine.plan import Plan, Progress
 from engine.scheduler import Scheduler
 from engine.sequence import Sequence
 
-from .fake_device import Ask, FakeDevice
+from .fake_device import VOCABULARY, Ask, FakeDevice
 
 BLOCK = 4
 
@@ -30,9 +30,9 @@ class Machine:
         max_num_seqs: int = 4,
         max_step_tokens: int = 512,
         pace: Pace | None = None,
-        propose: Callable[[Sequence, int], Iterable[int]] | None = None,
+        propose: Callable[[Sequence, int], list[int]] | None = None,
     ) -> None:
-        self.windows = windows
+        self.windows, self._drafts = windows, propose
         self.pools = tuple(BlockPool(PageKind("", (), 1, w), num_blocks + 1, BLOCK) for w in windows)
         self.scheduler = Scheduler(
             self.pools,
@@ -41,7 +41,7 @@ class Machine:
             context_length=context_length,
             max_num_seqs=max_num_seqs,
             max_step_tokens=max_step_tokens,
-            propose=propose,
+            propose=self.propose if propose else None,
         )
         self.device = FakeDevice(self.pools, Random(0))
         self.now, self.num_commits, self.ids = 0.0, 0, count()
@@ -49,13 +49,18 @@ class Machine:
     def make(self, prompt: list[int] | int, max_tokens: int | None = 4, **asked: Any) -> Sequence:
         tokens = list(range(prompt)) if isinstance(prompt, int) else prompt
         owner = asked.pop("owner", "me")
-        request = Ask(owner, asked.pop("seed", 0), tokens, self.windows)
+        seed, vocabulary = asked.pop("seed", 0), asked.pop("vocabulary", VOCABULARY)
+        request = Ask(owner, seed, tokens, self.windows, vocabulary)
         return Sequence(str(next(self.ids)), tokens, max_tokens, owner, request=request, **asked)
 
     def add(self, prompt: list[int] | int, max_tokens: int | None = 4, **asked: Any) -> Sequence:
         seq = self.make(prompt, max_tokens, **asked)
         self.scheduler.add(seq, self.now)
         return seq
+
+    def propose(self, answering: list[tuple[Sequence, int]]) -> list[list[int]]:
+        assert self._drafts
+        return [self._drafts(seq, limit) if limit > 0 else [] for seq, limit in answering]
 
     def schedule(self) -> Plan:
         plan = self.scheduler.schedule(self.now)

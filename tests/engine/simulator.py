@@ -18,10 +18,11 @@ from random import Random
 
 from engine.block_pool import BlockPool, Chain, Identity, PageKind
 from engine.errors import PromptTooLong
-from engine.pace import Pace
+from engine.pace import CALM, Pace
 from engine.plan import Plan
 from engine.scheduler import Scheduler, by_urgency
 from engine.sequence import Sequence
+from engine.speculation import Speculation
 from engine.types import FinishReason, Priority
 
 from .fake_device import VOCABULARY, Ask, FakeDevice
@@ -57,10 +58,13 @@ class Simulation:
         self.num_to_come = rng.randint(5, 25)
         self.context_length = rng.choice((20, 100, 1000))
         max_num_seqs = rng.randint(1, 6)
+        pace = Pace(0.25, rng.choice((0.001, 0.02)))
+        (cheap := Pace(1.0)).observe(1, [], 1.0)  # to the real proposer drafts look worth while
+        self.speculation = Speculation(cheap) if rng.random() < 0.3 else None
         self.scheduler = Scheduler(
             self.pools,
             self.root,
-            Pace(0.25, rng.choice((0.001, 0.02))),
+            pace,
             context_length=self.context_length,
             max_num_seqs=max_num_seqs,
             max_step_tokens=max_num_seqs + rng.choice((16, 40)),
@@ -88,9 +92,14 @@ class Simulation:
         identity = Identity(owner, "model", "Int4", "float16", self.block_size)
         return Chain.root(b"secret", identity, hash_size=1 if self.weak_hash else 16)
 
-    def propose(self, seq: Sequence, limit: int) -> list[int]:
-        """Drafts that are mostly right."""
-        count, at = self.rng.randint(0, min(limit, 4)), len(seq.tokens)
+    def propose(self, answering: list[tuple[Sequence, int]]) -> list[list[int]]:
+        """Drafts that are mostly right; in some lives, those of the real proposer."""
+        if self.speculation:
+            return self.speculation.propose(answering)
+        return [self.drafts(seq, limit) for seq, limit in answering]
+
+    def drafts(self, seq: Sequence, limit: int) -> list[int]:
+        count, at = self.rng.randint(0, max(0, min(limit, 4))), len(seq.tokens)
         return [
             seq.request.token(at + i) if self.rng.random() < self.draft_rate else VOCABULARY + i
             for i in range(count)
@@ -110,7 +119,7 @@ class Simulation:
             prompt = parent.tokens[: rng.choice((parent.num_prompt, len(parent.tokens), self.some_length()))]
             owner = parent.owner if rng.random() < 0.8 else "c"
         prompt += [rng.randrange(1, 5) for _ in range(rng.choice((0, 0, 1, 3)))]
-        ask = Ask(owner, rng.randrange(3), prompt, self.windows)
+        ask = Ask(owner, rng.randrange(3), prompt, self.windows, rng.choice((VOCABULARY, 3)))
         max_tokens = rng.choice((None, 1, rng.randint(1, 30), rng.randint(1, 30)))
         self.enter(self.sequence(ask, max_tokens, rng.choice(tuple(Priority))), parent)
 
@@ -174,7 +183,8 @@ class Simulation:
         plan = scheduler.schedule(self.now)
         head = min(scheduler.running, key=by_urgency, default=None)
         planned = {item.sequence for item in plan.items}
-        assert not head or head in planned or head.num_in_flight or scheduler.leaving, "the first has to wait"
+        moves = not head or head in planned or head.num_in_flight or scheduler.leaving
+        assert moves or scheduler._pace._num_mixed >= CALM, "the first has to wait"
         last_in = max((seq.urgency for seq in scheduler.running if seq not in ran), default=None)
         assert not last_in or all(last_in < seq.urgency for seq in scheduler.waiting), "someone was overtaken"
         self.seen["preempted"] += len(ran & set(scheduler.waiting))
@@ -211,7 +221,8 @@ class Simulation:
             seq = progress.sequence
             for place in range(len(seq.tokens) - len(progress.token_ids), len(seq.tokens)):
                 assert seq.tokens[place] == seq.request.token(place), f"{seq.id}: wrong token at {place}"
-            self.seen["drafts kept"] += max(0, len(progress.token_ids) - 1)
+            kept = "real drafts kept" if self.speculation else "drafts kept"
+            self.seen[kept] += max(0, len(progress.token_ids) - 1)
             if progress.reason:
                 self.end(seq)
         self.check()

@@ -128,7 +128,7 @@ def test_real_tokens_however_chosen(kind: str, starter_model: Path) -> None:
         borders = sorted({0, *chance.sample(range(1, len(text)), k=2), len(text)})
         ids: list[int] = []
         for i, j in pairwise(borders):  # tokens that the whole text would not have
-            ids += tokenizer.encode(text[i:j], special=False, start=i == 0)
+            ids += tokenizer.encode(text[i:j], special=False, before=ids[-1] if ids else None)
         parts, _ = stream(tokenizer, ids)
         assert "".join(parts) == text
 

@@ -5,21 +5,43 @@ from __future__ import annotations
 import psutil
 import torch
 
-from engine.kv_cache import make_kv_cache, untouched
-from engine.models import ModelConfig
+from engine.kv_cache import kind_facts, make_kv_cache, untouched
+from engine.models.config import LayerConfig, ModelConfig
+from engine.models.families import LLAMA, Names
 from kernels import select
 
-SHAPE = ModelConfig("llama", 3, 64, 4, 2, 16, 128, 100, 256, 1e-5, 1e4, 16, False, True)
+
+def make_config(*windows: int) -> ModelConfig:
+    layers = tuple(LayerConfig(None, window) for window in windows)
+    names = Names(LLAMA, "gguf")
+    return ModelConfig(names, layers, 64, 4, 2, 16, 128, 100, 256, 1e-5, frozenset(), True, score_cap=5.0)
 
 
 def test_a_block_is_one_contiguous_run_and_every_layer_looks_into_it() -> None:
     ops = select("cpu", "reference")
-    cache = make_kv_cache(SHAPE, ops, num_blocks=5, block_size=32)
+    cache = make_kv_cache(make_config(0, 0, 0), ops, num_blocks=[5], block_size=32)
     (pool,) = cache.pools
     assert pool.shape == (5, 3, 2, 2, 32 * 16)
     assert pool.is_contiguous() and not pool.any()
     assert [layer.layer for layer in cache.layers] == [0, 1, 2]
     assert all(layer.pool is pool for layer in cache.layers)
+
+
+def test_layers_with_a_window_have_a_pool_of_their_own() -> None:
+    config, ops = make_config(24, 24, 0, 24), select("cpu", "reference")
+    full, window = kind_facts(config, torch.float32)
+    assert (full.name, full.layers, full.window) == ("full", (2,), 0)
+    assert (window.name, window.layers, window.window) == ("window", (0, 1, 3), 24)
+    assert window.bytes_per_token == 3 * full.bytes_per_token == 3 * 2 * 2 * 16 * 4
+    cache = make_kv_cache(config, ops, num_blocks=[5, 9], block_size=16)
+    assert [pool.shape[:2] for pool in cache.pools] == [(5, 1), (9, 3)]
+    assert [(layer.kind, layer.layer, layer.window) for layer in cache.layers] == [
+        (1, 0, 24),
+        (1, 1, 24),
+        (0, 0, 0),
+        (1, 2, 24),
+    ]
+    assert all(layer.pool is cache.pools[layer.kind] and layer.soft_cap == 5.0 for layer in cache.layers)
 
 
 def test_memory_is_taken_as_blocks_are_written() -> None:

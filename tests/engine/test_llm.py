@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ from engine import (
     Request,
     SamplingParams,
 )
+from engine.llm import backend_options
 from tests.tiny_models import write_tiny_gguf
 
 SMALL = EngineConfig(num_chats=4, max_num_seqs=8, max_step_tokens=64, threads=2)
@@ -143,6 +146,15 @@ def test_what_never_fits_is_refused_with_both_numbers(tiny: LLM) -> None:
     assert listen(tiny, ask("hello"))[2].reason is FinishReason.LENGTH
 
 
+def test_a_wish_for_a_long_answer_gives_way_to_the_prompt(tiny: LLM) -> None:
+    wish = replace(ask("Go on", max_tokens=600), shorten=True)
+    _, token_ids, finish = listen(tiny, wish)
+    assert finish.usage.prompt_tokens + len(token_ids) == tiny.context_length
+    assert len(listen(tiny, replace(ask("Go on", max_tokens=5), shorten=True))[1]) == 5
+    with pytest.raises(PromptTooLong, match="This conversation has"):
+        tiny.submit(replace(ask("word " * 2000, max_tokens=600), shorten=True))
+
+
 def test_the_context_ends_an_answer(tiny: LLM) -> None:
     _, token_ids, finish = listen(tiny, ask("Go on", max_tokens=None))
     assert finish.reason is FinishReason.LENGTH
@@ -239,6 +251,14 @@ def test_a_model_that_cannot_load_leaves_nothing_behind(tiny_path: Path, tmp_pat
         LLM.load(cut, SMALL)
     with pytest.raises(BadCheckpoint, match=r"none\.gguf"):
         LLM.load(tmp_path / "none.gguf", SMALL)
-    with pytest.raises(ModelTooLarge, match="GiB"):
+    with pytest.raises(ModelTooLarge, match="GB"):
         LLM.load(tiny_path, EngineConfig(kv_pool_bytes=2**45))
     assert lasting_threads() == before
+
+
+def test_there_are_never_more_threads_than_the_processor_runs() -> None:
+    most = os.cpu_count() or 1
+    assert backend_options(EngineConfig(threads=1024)) == {"threads": most}
+    assert backend_options(EngineConfig(threads=1)) == {"threads": 1}
+    assert backend_options(EngineConfig()) == {}
+    assert backend_options(EngineConfig(threads=9, backend="reference")) == {}

@@ -18,7 +18,8 @@ from engine import BadRequest, Message, PromptTooLong, TemplateError
 from engine.detokenizer import Detokenizer
 from engine.prompt import MAX_CHARACTERS, build_prompt
 from engine.templates import TemplateRenderer
-from engine.tokenizer import NORMAL, Tokenizer
+from engine.tokenizer import Tokenizer
+from engine.vocabulary import NORMAL
 from tests.engine.chat_templates import CHATML, FAITHFUL, LLAMA2, LLAMA3, MISTRAL, ODD, THINKING
 from tests.engine.vocabularies import starter_tokenizer, tiny_tokenizer
 
@@ -257,9 +258,9 @@ def test_a_wrong_request_is_refused(prompt: Prompt, messages: list[Message], err
 @pytest.mark.parametrize("text", ["7" * MAX_CHARACTERS, "hello " * 300_000, "👩‍🚀" * 600_000])
 def test_what_is_far_too_long_is_not_tokenized_to_its_end(prompt: Prompt, text: str) -> None:
     spent = time.thread_time()
-    with pytest.raises(PromptTooLong, match=r"more than \d\d,\d{3} tokens; at most 8,192 fit"):
+    with pytest.raises(PromptTooLong, match=r"more than \d\d,\d{3} tokens; 8,192 fit, the"):
         prompt(tiny_tokenizer("smollm"), CHATML, [Message("user", text)])
-    with pytest.raises(PromptTooLong, match="at most 8,192 fit"):
+    with pytest.raises(PromptTooLong, match="; 8,192 fit"):
         prompt(tiny_tokenizer("smollm"), CHATML, [Message("user", text[:99_999])] * 20)
     assert time.thread_time() - spent < 3
 

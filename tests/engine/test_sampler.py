@@ -55,7 +55,7 @@ def test_candidates_are_those_of_transformers(settings: dict, spread: float) -> 
     weights = np.exp((logits - logits.max()) / np.float32(params.temperature))
     ids, kept = candidates(weights, params)
     ours = torch.zeros(VOCABULARY, dtype=torch.float64)
-    ours[torch.from_numpy(ids)] = torch.from_numpy(kept / kept.sum(dtype=np.float64)).double()
+    ours[torch.as_tensor(ids)] = torch.from_numpy(kept / kept.sum(dtype=np.float64)).double()
     theirs = kept_by_transformers(logits, params).double()
     assert (ours > 0).sum() == (theirs > 0).sum()
     torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-4)

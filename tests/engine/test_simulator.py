@@ -25,6 +25,7 @@ EVENTS = (
     "copies",
     "drafts",
     "drafts kept",
+    "real drafts kept",
     "preempted",
     "refused",
     "discarded",

@@ -10,9 +10,10 @@ import torch
 
 import kernels
 from engine.checkpoints import read_gguf
+from engine.forward import Forward
 from engine.tokenizer import Tokenizer
 
-from .forward import TEXT, Forward, divergence, transformers_llama
+from .forward import TEXT, divergence, transformers_llama
 
 BLOCKS = list(range(1, 40))
 
@@ -25,7 +26,7 @@ def oracle(starter_model: Path) -> torch.nn.Module:
 @pytest.fixture(scope="module")
 def tokenizer(starter_model: Path) -> Tokenizer:
     with read_gguf(starter_model) as checkpoint:
-        return Tokenizer(checkpoint.metadata)
+        return Tokenizer.of(checkpoint)
 
 
 @pytest.fixture(scope="module")

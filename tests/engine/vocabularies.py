@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.checkpoints import read_gguf
 from engine.tokenizer import Tokenizer
+from engine.vocabulary_gguf import gguf_vocabulary
 from tests.tiny_models import make_bpe, make_spm
 
 
@@ -18,9 +19,14 @@ def tiny_metadata(kind: str) -> dict[str, Any]:
     return {f"tokenizer.ggml.{keys.get(key, key)}": value for key, value in facts.items()}
 
 
+def tokenizer_of(metadata: dict[str, Any]) -> Tokenizer:
+    """A GGUF's tokenizer, from its keys."""
+    return Tokenizer(gguf_vocabulary(metadata))
+
+
 @cache
 def tiny_tokenizer(kind: str) -> Tokenizer:
-    return Tokenizer(tiny_metadata(kind))
+    return tokenizer_of(tiny_metadata(kind))
 
 
 @cache
@@ -31,4 +37,4 @@ def starter_metadata(path: Path) -> dict[str, Any]:
 
 @cache
 def starter_tokenizer(path: Path) -> Tokenizer:
-    return Tokenizer(starter_metadata(path))
+    return tokenizer_of(starter_metadata(path))

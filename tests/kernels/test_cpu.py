@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from kernels import Dense, ForwardBatch, Int4, Int4K, Int6, Int8, Norm, select
+from kernels import Dense, ForwardBatch, Fp8, Int2K, Int4, Int4K, Int4Z, Int5K, Int6, Int8, Norm, select
 from kernels.cpu.dots import ways_here
 from kernels.cpu.ops import CpuOps
-from tests.kernels.random_weights import random_weight
+from tests.kernels.random_weights import KINDS, random_weight
 
 ROUNDING = 1e-5
 
@@ -71,7 +71,7 @@ def normalized(hidden: Tensor, norm: Norm) -> Tensor:
 
 
 def rounded_dense(w: Tensor) -> Tensor:
-    """What packing makes of a Dense matrix: int8 in groups of 32 with float16 scales."""
+    """What packing makes of a Dense or Fp8 matrix: int8 in groups of 32 with float16 scales."""
     scale = scales_of(w).half().double()
     return (w / scale).round() * scale
 
@@ -80,7 +80,7 @@ def make_norm(width: int) -> Norm:
     return Norm(torch.rand(width) + 0.5, 1e-5)
 
 
-KINDS = [Int4, Int4K, Int6, Int8, Dense]
+ROUNDED = (Dense, Fp8)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,14 +92,14 @@ def test_norm_linear_of_every_format(ops: CpuOps, kind: type, n: int) -> None:
         out = torch.full((tokens + 2, n), 7.0)
         ops.norm_linear(batch, hidden, norm, ops.pack([weight], bias), out)
         x, w = normalized(hidden[:tokens], norm), weight.dequantize(torch.float64)
-        check_product(out[:tokens], x, rounded_dense(w) if kind is Dense else w, bias)
+        check_product(out[:tokens], x, rounded_dense(w) if kind in ROUNDED else w, bias)
         assert (out[tokens:] == 7).all(), "rows beyond the step's tokens are left alone"
 
 
 def test_parts_of_different_formats_and_odd_sizes(ops: CpuOps) -> None:
     weights = [
         random_weight(kind, n, 256)
-        for kind, n in ((Int4K, 64), (Int4K, 32), (Int6, 40), (Int6, 7), (Int8, 33))
+        for kind, n in ((Int4K, 64), (Int4K, 32), (Int5K, 40), (Int6, 7), (Int8, 33))
     ]
     hidden, norm, bias = torch.randn(9, 256), make_norm(256), torch.randn(176)
     canvas = torch.full((9, 300), 7.0)
@@ -117,7 +117,8 @@ def test_dense_of_any_width(ops: CpuOps) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gate", "up"), [(Int4, Int4), (Int4K, Int4K), (Int6, Int6), (Int8, Int8), (Int4K, Int6), (Dense, Int8)]
+    ("gate", "up"),
+    [(Int4, Int4), (Int4K, Int4K), (Int6, Int6), (Int8, Int8), (Int4K, Int6), (Dense, Int8), (Int2K, Int4Z)],
 )
 @pytest.mark.parametrize("width", [96, 40])
 def test_gates_and_what_they_feed(ops: CpuOps, gate: type, up: type, width: int) -> None:
@@ -172,7 +173,7 @@ def test_embedding(team: CpuOps, kind: type) -> None:
     weight, batch, hidden = random_weight(kind, 50, 256), make_batch(7, room=1), torch.full((8, 256), 7.0)
     team.embed(batch, team.pack([weight]), hidden)
     expected = weight.dequantize(torch.float64)[batch.token_ids[:7]]
-    limit = scales_of(expected) * 0.51 + 2.0**-11 * expected.abs() if kind is Dense else 1e-6
+    limit = scales_of(expected) * 0.51 + 2.0**-11 * expected.abs() if kind in ROUNDED else 1e-6
     assert ((hidden[:7].double() - expected).abs() <= limit).all()
     assert (hidden[7] == 7).all()
 

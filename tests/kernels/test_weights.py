@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernels import Dense, Int4, Int4K, Int6, Int8, Weight
-from kernels.weights import unpack_nibbles
+from kernels import Dense, Fp8, Int2K, Int3K, Int4, Int4K, Int4Z, Int5, Int5K, Int6, Int8, Weight
+from kernels.weights import pack_nibbles, unpack_nibbles
+from tests.kernels.random_weights import KINDS, random_weight
 
 ROWS, WIDTH = 3, 512
-
-
-def whole(*shape: int, least: int = 0, most: int = 255, dtype: torch.dtype = torch.uint8) -> torch.Tensor:
-    return torch.randint(least, most + 1, shape).to(dtype)
 
 
 def nibble(packed: torch.Tensor, n: int, k: int) -> int:
@@ -22,48 +19,61 @@ def nibble(packed: torch.Tensor, n: int, k: int) -> int:
 
 def value_of(weight: Weight, n: int, k: int) -> float:
     """One weight, by the formula in its class's docstring, in double precision."""
+
+    def at(name: str) -> float:
+        """The scale or minimum that input k has."""
+        values = getattr(weight, name)
+        return float(values[n, k * values.shape[1] // WIDTH])
+
+    q = nibble(weight.packed, n, k) if hasattr(weight, "packed") else float(weight.values[n, k])
     match weight:
-        case Dense(values):
-            return float(values[n, k])
-        case Int4(packed, scale, minimum):
-            return nibble(packed, n, k) * float(scale[n, k // 32]) + float(minimum[n, k // 32])
-        case Int4K(packed, scale, minimum, first, second):
-            large = float(first[n, k // 256]) * int(scale[n, k // 32]) * nibble(packed, n, k)
-            return large - float(second[n, k // 256]) * int(minimum[n, k // 32])
-        case Int6(values, scale, first):
-            return float(first[n, k // 256]) * int(scale[n, k // 16]) * (int(values[n, k]) - 32)
-        case Int8(values, scale):
-            return float(scale[n, k // 32]) * int(values[n, k])
+        case Dense():
+            return q
+        case Int4() | Int5():
+            return q * at("scale") + at("minimum")
+        case Int4Z():
+            return (q - at("zero")) * at("scale")
+        case Int2K() | Int4K() | Int5K():
+            return at("super_scale") * at("scale") * q - at("super_minimum") * at("minimum")
+        case Int3K():
+            return at("super_scale") * at("scale") * (q - 4)
+        case Int6():
+            return at("super_scale") * at("scale") * (q - 32)
+        case Int8():
+            return at("scale") * q
+        case Fp8():
+            return q * float(weight.scale[n // weight.block[0], k // weight.block[1]])
 
 
-def make_weights() -> dict[str, Weight]:
+@pytest.mark.parametrize("kind", KINDS)
+def test_dequantize(kind: type) -> None:
     torch.manual_seed(0)
-    small, large = (
-        (lambda: torch.randn(ROWS, WIDTH // 32).half()),
-        (lambda: torch.randn(ROWS, WIDTH // 256).half()),
-    )
-    packed, groups = whole(ROWS, WIDTH // 2), (ROWS, WIDTH // 32)
-    return {
-        "Dense": Dense(torch.randn(ROWS, WIDTH).bfloat16()),
-        "Int4": Int4(packed, small(), small()),
-        "Int4K": Int4K(packed, whole(*groups, most=63), whole(*groups, most=63), large(), large()),
-        "Int6": Int6(
-            whole(ROWS, WIDTH, most=63),
-            whole(ROWS, WIDTH // 16, least=-128, most=127, dtype=torch.int8),
-            large(),
-        ),
-        "Int8": Int8(whole(ROWS, WIDTH, least=-128, most=127, dtype=torch.int8), small()),
-    }
-
-
-@pytest.mark.parametrize("name,weight", make_weights().items())
-def test_dequantize(name: str, weight: Weight) -> None:
+    weight = random_weight(kind, ROWS, WIDTH)
     wanted = torch.tensor(
         [[value_of(weight, n, k) for k in range(WIDTH)] for n in range(ROWS)], dtype=torch.float64
     )
     assert weight.shape == (ROWS, WIDTH)
     torch.testing.assert_close(weight.dequantize(torch.float64), wanted, atol=1e-12, rtol=1e-12)
     torch.testing.assert_close(weight.dequantize(), wanted.float(), atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_groups_of_any_size(groups: int) -> None:
+    """The number of scales says how many inputs share one."""
+    fine, coarse = random_weight(Int4Z, ROWS, WIDTH), torch.rand(ROWS, groups)
+    weight = Int4Z(fine.packed, coarse, fine.zero[:, :groups].contiguous())
+    same = Int4Z(fine.packed, *(x.repeat_interleave(WIDTH // 32 // groups, 1) for x in (coarse, weight.zero)))
+    assert torch.equal(weight.dequantize(), same.dequantize())
+
+
+def test_fp8_rows_are_rows_of_the_whole() -> None:
+    weight = random_weight(Fp8, 100, WIDTH)
+    assert torch.equal(weight.dequantize(rows=slice(40, 60)), weight.dequantize()[40:60])
+
+
+def test_nibbles_come_back() -> None:
+    values = torch.randint(0, 16, (ROWS, WIDTH), dtype=torch.uint8)
+    assert torch.equal(unpack_nibbles(pack_nibbles(values)), values)
 
 
 def test_unpack_nibbles_order() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from engine.checkpoints import GgufFile, TensorInfo, read_gguf
+from engine.checkpoints import Checkpoint, TensorInfo, read_gguf
 from engine.checkpoints.gguf_header import MAX_ELEMENTS, MAX_KEYS, MAX_STRING, MAX_TENSORS, TENSOR_TYPES
 from engine.errors import BadCheckpoint, UnsupportedModel
 from tests.engine.checkpoints.malformed_gguf import (
@@ -218,7 +218,7 @@ def finish(writer: Any) -> None:
 
 def test_arrays_outlive_the_file_and_cannot_be_written(write: Callable[[bytes], Path]) -> None:
     path = write(GOOD)
-    checkpoint: GgufFile = read_gguf(path)
+    checkpoint: Checkpoint = read_gguf(path)
     raw = checkpoint.raw("a")
     checkpoint.close()
     checkpoint.close()

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from engine.checkpoints import TensorInfo, read_gguf
+from engine.checkpoints import TensorInfo, open_checkpoint
 from engine.errors import BadCheckpoint, UnsupportedModel
-from engine.models.config import ModelConfig
+from engine.models import ModelConfig, read_config
+from engine.models.config import LayerConfig
+from engine.models.families import LLAMA, Names
+from engine.models.rope import plain
 from tests.tiny_models import write_tiny_gguf
 
 METADATA = {
@@ -28,9 +31,9 @@ NAMES = ["token_embd.weight", "output_norm.weight", *(f"blk.{i}.attn_q.weight" f
 
 
 class Checkpoint:
-    """A GgufFile's metadata and tensor list, without a file."""
+    """A checkpoint's metadata and tensor list, without a file."""
 
-    path = Path("some.gguf")
+    path, source = Path("some.gguf"), "gguf"
 
     def __init__(self, changes: dict[str, Any], names: tuple[str, ...]) -> None:
         self.metadata = {k: v for k, v in (METADATA | changes).items() if v is not ABSENT}
@@ -42,14 +45,14 @@ ABSENT = object()
 
 def config_of(changes: dict[str, Any] | None = None, names: tuple[str, ...] = ()) -> ModelConfig:
     checkpoint: Any = Checkpoint(changes or {}, names)
-    return ModelConfig.from_gguf(checkpoint)
+    return read_config(checkpoint)
 
 
 def test_the_starter_model(starter_model: Path) -> None:
-    with read_gguf(starter_model) as checkpoint:
-        assert ModelConfig.from_gguf(checkpoint) == ModelConfig(
-            architecture="llama",
-            num_layers=30,
+    with open_checkpoint(starter_model) as checkpoint:
+        assert read_config(checkpoint) == ModelConfig(
+            names=Names(LLAMA, "gguf"),
+            layers=(LayerConfig(plain(100000.0, 64)),) * 30,
             hidden_size=576,
             num_heads=9,
             num_kv_heads=3,
@@ -58,9 +61,7 @@ def test_the_starter_model(starter_model: Path) -> None:
             vocab_size=49152,
             context_length=8192,
             rms_eps=pytest.approx(1e-5),
-            rope_theta=100000.0,
-            rope_dim=64,
-            qkv_bias=False,
+            biased=frozenset(),
             tied_head=True,
         )
 
@@ -68,29 +69,30 @@ def test_the_starter_model(starter_model: Path) -> None:
 @pytest.mark.parametrize("architecture,tied", [("llama", True), ("qwen2", False)])
 def test_tiny_models(tmp_path: Path, architecture: str, tied: bool) -> None:
     tiny = write_tiny_gguf(tmp_path / "tiny.gguf", architecture=architecture, tied=tied)
-    with read_gguf(tiny.path) as checkpoint:
-        config, theirs = ModelConfig.from_gguf(checkpoint), tiny.model.config
+    with open_checkpoint(tiny.path) as checkpoint:
+        config, theirs = read_config(checkpoint), tiny.model.config
     assert (config.num_layers, config.num_heads, config.num_kv_heads, config.head_dim) == (2, 4, 2, 16)
     assert (config.vocab_size, config.ffn_size) == (theirs.vocab_size, theirs.intermediate_size)
-    assert (config.qkv_bias, config.tied_head) == (architecture == "qwen2", tied)
-    wanted = (4, 2, 0) if architecture == "llama" else (0, 0, 0)
-    assert tuple(config.rope_heads(f"blk.1.{n}") for n in ("attn_q", "attn_k", "attn_v")) == wanted
+    assert config.biased == (set("qkv") if architecture == "qwen2" else set())
+    assert (config.tied_head, config.windows) == (tied, (0,))
 
 
 def test_what_may_be_left_out() -> None:
     config = config_of({"llama.attention.head_count_kv": ABSENT})
-    assert (config.num_kv_heads, config.head_dim, config.rope_dim, config.rope_theta) == (4, 16, 16, 10000.0)
+    assert (config.num_kv_heads, config.head_dim) == (4, 16)
+    assert {layer.rope for layer in config.layers} == {plain(10000.0, 16)}
 
 
 def test_heads_may_be_wider_than_their_share() -> None:
     heads = {"llama.attention.head_count": 3, "llama.attention.head_count_kv": 3}
     config = config_of(heads | {"llama.attention.key_length": 32})
-    assert (config.head_dim, config.rope_dim) == (32, 32)
+    assert config.head_dim == 32 and config.layers[0].rope == plain(10000.0, 32)
 
 
 def test_part_of_a_head_may_be_rotated_where_rows_are_in_halves_order() -> None:
     qwen2 = {key.replace("llama.", "qwen2."): value for key, value in METADATA.items()}
-    assert config_of(qwen2 | {"general.architecture": "qwen2", "qwen2.rope.dimension_count": 8}).rope_dim == 8
+    config = config_of(qwen2 | {"general.architecture": "qwen2", "qwen2.rope.dimension_count": 8})
+    assert config.layers[0].rope == plain(10000.0, 8)
 
 
 BAD = [
@@ -138,14 +140,17 @@ def test_bad_keys(key: str, value: Any, text: str) -> None:
 
 
 UNSERVED = [
-    ("general.architecture", "mamba", "its architecture is 'mamba'; these are served: llama, qwen2"),
+    ("general.architecture", "mamba", "its architecture is 'mamba'; these are served: llama, qwen2, qwen3,"),
     ("general.architecture", ABSENT, "its architecture is 'None'"),
     ("general.architecture", ["llama"], "its architecture is"),
-    ("split.count", 3, "it is one of 3 parts"),
-    ("llama.rope.scaling.type", "yarn", "llama.rope.scaling.type is 'yarn'; only 'none' is served"),
-    ("llama.rope.scaling.type", "linear", "'linear'"),
+    (
+        "llama.rope.scaling.type",
+        "dynamic",
+        "llama.rope.scaling.type is 'dynamic'; these are served: none, lin",
+    ),
     ("llama.rope.scale_linear", 4.0, "rope.scale_linear is 4.0"),
-    ("llama.expert_count", 8, "expert_count is 8; only 0 is served"),
+    ("llama.expert_gating_func", 2, "expert_gating_func is 2; only 1 is served"),
+    ("llama.attention.causal", False, "causal is False; only True is served"),
     ("llama.attention.sliding_window", 4096, "sliding_window is 4096"),
     ("llama.attention.head_count_kv", [2, 4], "head_count_kv differs from layer to layer"),
     ("llama.attention.value_length", 32, "value_length is 32; only 16"),
@@ -164,7 +169,7 @@ def test_unserved(key: str, value: Any, text: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["rope_freqs.weight", "blk.0.attn_q_norm.weight", "blk.0.ffn_gate_inp.weight", "blk.0.attn_output.bias"],
+    ["rope_freq.weight", "blk.0.attn_q_norm.weight", "blk.0.ffn_gate_inp.weight", "blk.0.attn_norm.bias"],
 )
 def test_tensors_that_would_be_left_out_are_refused(name: str) -> None:
     with pytest.raises(UnsupportedModel, match=name):
@@ -172,7 +177,7 @@ def test_tensors_that_would_be_left_out_are_refused(name: str) -> None:
 
 
 def test_neutral_values_are_fine() -> None:
-    config_of({"llama.rope.scaling.type": "none", "llama.expert_count": 0, "split.count": 1})
+    config_of({"llama.rope.scaling.type": "none", "llama.expert_count": 0})
 
 
 def test_vocabulary_and_embedding_must_agree() -> None:
@@ -182,10 +187,10 @@ def test_vocabulary_and_embedding_must_agree() -> None:
         config_of({"tokenizer.ggml.tokens": ABSENT})
     checkpoint: Any = Checkpoint({}, ())
     del checkpoint.tensors["token_embd.weight"]
-    with pytest.raises(BadCheckpoint, match=r"no tensor token_embd.weight"):
-        ModelConfig.from_gguf(checkpoint)
+    with pytest.raises(BadCheckpoint, match=r"no matrix token_embd.weight"):
+        read_config(checkpoint)
 
 
 def test_biases_of_a_llama_are_taken() -> None:
-    assert config_of(names=("blk.0.attn_q.bias",)).qkv_bias
-    assert not config_of().qkv_bias
+    assert config_of(names=("blk.0.attn_q.bias",)).biased == {"q"}
+    assert not config_of().biased

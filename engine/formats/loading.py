@@ -1,0 +1,49 @@
+"""The way in: a name and a shape, out comes a weight for the kernels, or a vector. One tensor at a time.
+
+Whatever is missing, of another shape or damaged ends in a BadCheckpoint, what is sound but not served in an
+UnsupportedModel; both name the tensor or the numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernels import Weight
+
+from ..checkpoints import Checkpoint
+from ..errors import BadCheckpoint
+from . import gguf, huggingface
+from .numbers import TORCH_TYPES, finite
+from .stored import FLOATS, Stored, find
+
+
+def to_weight(
+    checkpoint: Checkpoint,
+    name: str,
+    shape: tuple[int, int],
+    rows: np.ndarray | None = None,
+    expert: int | None = None,
+) -> Weight:
+    """The matrix [N, K] of that name, which is without ".weight". `rows`: which of the stored rows, in order;
+    None: all. `expert`: which of a stack of matrices.
+    """
+    stored = Stored(checkpoint, name, shape, rows, expert)
+    if checkpoint.source == "hf":
+        return huggingface.to_matrix(stored)
+    info, raw = stored.raw(".weight", (), (stored.num_rows, shape[1]))
+    return gguf.to_matrix(stored.picked(raw), info.type, shape)
+
+
+def to_vector(checkpoint: Checkpoint, name: str, size: int, rows: np.ndarray | None = None) -> Tensor:
+    """A norm's gain or a bias as float32, by its full name."""
+    info = find(checkpoint, name, FLOATS)
+    needed = size if rows is None else int(rows.max()) + 1
+    if len(info.shape) != 1 or (info.shape[0] != size if rows is None else info.shape[0] < needed):
+        raise BadCheckpoint(
+            f"{checkpoint.path.name}: tensor {name} is {list(info.shape)}, expected [{needed}]."
+        )
+    raw = checkpoint.raw(name)
+    values = finite(torch.from_numpy(raw.copy()).view(TORCH_TYPES[info.type]).float(), f"values of {name}")
+    return values if rows is None else values[torch.from_numpy(rows)]

@@ -1,0 +1,75 @@
+"""A forward pass as it is taken down: rows of a program, and what runs them again.
+
+walk.py draws a row. A record holds addresses: what stands there when it runs is what counts, and what they
+belong to lives as long as the record.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .threads import Team
+from .walk import ROW
+
+RUN = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)  # calls the walk without the interpreter's lock
+DTYPES = {torch.float32, torch.float16, torch.int64, torch.uint8}  # what kernels read and write
+
+
+@dataclass(slots=True)
+class Record:
+    """Rows of a program, and what must live as long as they are run."""
+
+    rows: list[list[int]] = field(default_factory=list)
+    kept: list[Any] = field(default_factory=list)
+    streams: list[tuple[int, ...]] = field(default_factory=list)  # row; address, units, their size
+
+    def at(self, owner: Tensor | np.ndarray) -> int:
+        """The address of a buffer."""
+        self.kept.append(owner)
+        if isinstance(owner, Tensor):
+            assert owner.dtype in DTYPES and (owner.stride(-1) == 1 or owner.shape[-1] == 1), owner
+            return owner.data_ptr()
+        return int(owner.ctypes.data)
+
+    def add(self, kernel: int, *args: int, meet: bool = True) -> None:
+        """A row: a kernel by its address, its arguments, and whether all threads meet after it."""
+        spare = ROW - 2 - len(args)
+        self.rows.append([kernel, int(meet), *args, *[0] * spare])
+
+    def add_stream(self, kernel: int, *args: int, meet: bool = True) -> None:
+        """A row that reads weights; its first arguments say where: address, units, bytes of a unit. In the
+        program they are those of the next such row, which it fetches in advance; after the last, the first.
+        """
+        self.streams.append((len(self.rows), *args[:3]))
+        self.add(kernel, *args, meet=meet)
+
+    def program(self) -> np.ndarray:
+        """The table that is walked."""
+        for (row, *_), (_, *following) in zip(self.streams, self.streams[1:] + self.streams[:1], strict=True):
+            self.rows[row][2:5] = following
+        return np.array(self.rows, np.int64).reshape(-1, ROW)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Runs a record."""
+
+    team: Team
+    walk: Callable[..., None]
+    program: np.ndarray
+    clock: np.ndarray  # one cache line
+    give_way: int
+    kept: list[Any]
+
+    def __call__(self) -> None:
+        run, program, clock, give_way = self.walk, self.program, self.clock.ctypes.data, self.give_way
+        self.clock[:] = 0
+        where, length = program.ctypes.data, len(program)
+        self.team.run(lambda thread, count: run(where, length, clock, give_way, thread, count))
