@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import api_routes as api_routes
-    from .browser import open_page as open_page
+    from .browser import forget_page as forget_page, open_page as open_page
     from .chat import ChatService as ChatService
-    from .commands import main as main
+    from .commands import guarded as guarded, main as main
     from .errors import (
         AlreadyRunning as AlreadyRunning,
         AppError as AppError,
         UnknownChat as UnknownChat,
     )
-    from .instance import running_port as running_port
+    from .instance import running as running
     from .keys import Keys as Keys
     from .records import ReplyStats as ReplyStats
     from .runtime import Runtime as Runtime, RuntimeStatus as RuntimeStatus
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "api": "api_routes",
-    "browser": "open_page",
+    "browser": "forget_page open_page",
     "chat": "ChatService",
-    "commands": "main",
+    "commands": "guarded main",
     "errors": "AlreadyRunning AppError UnknownChat",
-    "instance": "running_port",
+    "instance": "running",
     "keys": "Keys",
     "records": "ReplyStats",
     "runtime": "Runtime RuntimeStatus",

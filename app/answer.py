@@ -6,7 +6,6 @@ disk is full) stays in memory and is tried again each second; `trouble` says so 
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from engine import Backend, EngineError, Finish, FinishReason, Request, Stream
 
 from .errors import AppError, StoreError
+from .faults import explain
 from .records import INTERRUPTED, Reply, ReplyStats
 
 SAVE_EVERY_S = 1.0
@@ -56,6 +56,12 @@ class Answer:
         """What there is so far."""
         return self._end or Reply("".join(self._texts), tuple(self._ids))
 
+    @property
+    def context(self) -> int:
+        """The conversation's tokens, prompt and answer so far; 0 until the prompt's are known."""
+        prompt = self._stream.prompt_tokens if self._stream is not None else 0
+        return prompt and prompt + len(self._ids)
+
     def stop(self) -> None:
         """End it soon, keeping what there is."""
         self._stopped = True
@@ -88,8 +94,7 @@ class Answer:
         except (AppError, EngineError) as problem:
             finish, error, reason = None, str(problem), str(FinishReason.ERROR)
         except Exception as problem:
-            logging.exception("An answer failed.")
-            finish, error, reason = None, f"{type(problem).__name__}: {problem}", str(FinishReason.ERROR)
+            finish, error, reason = None, explain("The answer failed", problem), str(FinishReason.ERROR)
         if self._interrupted and reason == FinishReason.CANCELLED:
             reason = INTERRUPTED
         self._end = Reply(

@@ -8,7 +8,6 @@ with an answer, or an error that says why.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -32,6 +31,7 @@ from engine import (
 from .api_stream import Call, Completion, Events, raise_if_failed
 from .api_types import ChatCompletionRequest, error_body, first_complaint
 from .errors import AppError
+from .faults import explain
 from .runtime import Runtime
 from .services import ApiServices
 from .settings import Settings
@@ -65,8 +65,7 @@ def _as_api_error(error: Exception) -> ApiError:
     for kind, status, code in STATUSES:
         if isinstance(error, kind):
             return ApiError(status, str(error), code=code)
-    logging.error("A request failed.", exc_info=error)
-    return ApiError(500, "The request failed in the program; its log says more.", code="internal_error")
+    return ApiError(500, explain("The request failed", error), code="internal_error")
 
 
 def api_routes(services: ApiServices) -> list[BaseRoute]:
@@ -106,8 +105,9 @@ class _Api:
         self.calls: set[Call] = set()  # that run or wait
 
     async def health(self, request: Request) -> Response:
-        fault, stats = self.runtime.fault(), self.runtime.stats()
-        body: dict[str, Any] = {"status": "error" if fault else "ok", "model": self.runtime.status().model}
+        load, fault, stats = self.runtime.status(), self.runtime.fault(), self.runtime.stats()
+        status = ("loading" if load.state == "loading" else "error") if fault else "ok"
+        body: dict[str, Any] = {"status": status, "model": load.model}
         if fault:
             body["reason"] = fault
         if stats:
@@ -143,6 +143,7 @@ class _Api:
         question = EngineRequest(
             messages=tuple(message.as_message() for message in wanted.messages),
             sampling=wanted.sampling(self.settings.sampling),
+            shorten=wanted.limit is None,
             owner=request.state.owner,
             priority=Priority.API,
         )

@@ -22,6 +22,7 @@ from starlette.types import Receive, Scope, Send
 from engine import Backend, Delta, EngineError, Finish, FinishReason, Request, Stream
 
 from .api_types import error_body, usage
+from .faults import explain
 
 
 class Call:
@@ -90,17 +91,20 @@ class Completion:
         """Server-sent events; `part` is the answer's first part."""
         nothing = {"usage": None} if with_usage else {}
         yield self._chunk({"role": "assistant", "content": ""}, None, nothing)
-        while isinstance(part, Delta):
-            if part.text:
-                yield self._chunk({"content": part.text}, None, nothing)
-            part = await self._call.next()
         try:
+            while isinstance(part, Delta):
+                if part.text:
+                    yield self._chunk({"content": part.text}, None, nothing)
+                part = await self._call.next()
             raise_if_failed(part)
             yield self._chunk({}, str(part.reason), nothing)
             if with_usage:
                 yield _event({**self._object, "choices": [], "usage": usage(part.usage)})
         except EngineError as error:  # too late for another status
             yield _event(error_body(str(error), "server_error", code="engine_error"))
+        except Exception as error:
+            sentence = explain("The answer failed", error)
+            yield _event(error_body(sentence, "server_error", code="internal_error"))
         yield "data: [DONE]\n\n"
 
     @property

@@ -109,12 +109,16 @@ class ChatCompletionRequest(_Lenient):
         """Whether a stream ends with what it cost."""
         return self.stream_options is not None and self.stream_options.include_usage
 
+    @property
+    def limit(self) -> int | None:
+        """The longest answer, if the client said."""
+        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+
     def sampling(self, defaults: SamplingParams) -> SamplingParams:
         """The engine's parameters: what the client did not say is as in the settings. Raises BadRequest."""
         given = {name: value for name in SAMPLING if (value := getattr(self, name)) is not None}
-        limit = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
-        if limit is not None:
-            given["max_tokens"] = limit
+        if self.limit is not None:
+            given["max_tokens"] = self.limit
         if self.stop is not None:
             given["stop"] = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         return replace(defaults, **given)

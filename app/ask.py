@@ -5,33 +5,38 @@ There is no server, no page, and nothing is stored.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from engine import Delta, EngineError, Finish, FinishReason, Message, Request, SamplingParams, Stream
+from engine import Delta, EngineError, Finish, FinishReason, Message, Request, Stream
 
 from .api_types import usage
 from .catalogue import read_catalogue
 from .errors import AppError
 from .keys import Keys
-from .model_store import ModelStore
-from .runtime import Loader, load_llm
+from .model_store import ModelStore, model_name
+from .runtime import Loader, find_and_load, load_llm
 from .settings import Settings
 from .terminal import Meter, show_json
 
 
 def ask(
-    settings: Settings, prompt: str, sampling: SamplingParams, as_json: bool, load: Loader = load_llm
+    settings: Settings, prompt: str, given: dict[str, Any], as_json: bool, load: Loader = load_llm
 ) -> None:
-    """Answer `prompt` on stdout, as text while it comes or as one JSON object."""
+    """Answer `prompt` on stdout, as text while it comes or as one JSON object.
+
+    `given`: what of the sampling is not as in the settings.
+    """
     if not prompt.strip():
         raise AppError("The prompt is empty.")
-    meter = Meter()
-    file = ModelStore(settings.home, read_catalogue()).find(settings.model, meter)
-    model = load(file, settings, Keys(settings.home).prefix_secret, meter)
+    sampling = replace(settings.sampling, **given)
+    meter, models = Meter(), ModelStore(settings.home, read_catalogue())
+    model = find_and_load(settings, models, Keys(settings.home).prefix_secret, meter, load)
     meter.clear()
     system = (Message("system", settings.system_prompt),) if settings.system_prompt else ()
     try:
-        stream = model.submit(Request((*system, Message("user", prompt)), sampling))
+        request = Request((*system, Message("user", prompt)), sampling, shorten="max_tokens" not in given)
+        stream = model.submit(request)
         try:
             text, finish = _collect(stream, echo=not as_json)
         except BaseException:  # Ctrl-C, or nobody reads on
@@ -40,7 +45,7 @@ def ask(
     finally:
         model.close()
     if as_json:
-        show_json({"model": file.name, "text": text, **_facts(finish)})
+        show_json({"model": model_name(settings.model), "text": text, **_facts(finish)})
 
 
 def _collect(stream: Stream, echo: bool) -> tuple[str, Finish]:

@@ -22,8 +22,7 @@ from .settings import Settings
 from .store import ChatStore
 from .views import ChatSummary, ChatView, MessageView, shown
 
-UNTITLED = "New chat"
-TITLE_LENGTH = 60
+TITLE_LENGTH = 200
 CLOSE_S = 5.0  # how long ending the program waits for answers to be saved
 REMEMBERED = 32  # chats whose messages are kept in memory
 
@@ -52,11 +51,16 @@ class ChatService:
         return self._store.notice
 
     def list_chats(self) -> list[ChatSummary]:
-        """All chats, newest first."""
+        """All chats in which something was said, newest first."""
         return [
-            ChatSummary(chat.id, chat.title or UNTITLED, chat.updated, self.busy(chat.id), chat.model)
+            ChatSummary(chat.id, chat.title, chat.updated, self.busy(chat.id), chat.model)
             for chat in self._store.chats()
+            if chat.leaf is not None
         ]
+
+    def blank(self) -> ChatView:
+        """What is shown where there is no chat yet."""
+        return self._view(Chat("", "", "", "", "", 0.0, 0, None), [], 0, 0)
 
     def view(self, chat_id: str, last: int = 40) -> ChatView:
         """The chat as it is now. Raises UnknownChat."""
@@ -69,20 +73,7 @@ class ChatService:
             ended_meanwhile = version != self.version(chat_id)
             if not (views and views[-1].finish_reason == INTERRUPTED and ended_meanwhile):
                 break
-        stats = [view.stats for view in views if view.stats]
-        status = self._runtime.status()
-        return ChatView(
-            id=chat.id,
-            title=chat.title or UNTITLED,
-            messages=tuple(views),
-            earlier=len(messages) - len(views),
-            busy=bool(views) and views[-1].streaming,
-            version=version,
-            model=status.model,
-            context_used=stats[-1].prompt_tokens + stats[-1].tokens if stats else 0,
-            context_limit=self._runtime.context_length,
-            status=status.message,
-        )
+        return self._view(chat, views, len(messages) - len(views), version)
 
     def version(self, chat_id: str) -> int:
         """A number that grows with every change of the chat."""
@@ -112,11 +103,11 @@ class ChatService:
         """This chat is on screen: what it asks from now on goes first."""
         self._attended = chat_id
 
-    def send(self, chat_id: str, text: str) -> None:
-        """Keep the user's message, then start to answer it."""
+    def send(self, chat_id: str, text: str) -> str:
+        """Keep the user's message, then start to answer it; "" begins a chat of its own. The chat's id."""
         if not text.strip():
             raise AppError("Write a message first: this one is empty.")
-        self._begin(chat_id, _sound(text))
+        return self._begin(chat_id, _sound(text))
 
     def retry(self, chat_id: str) -> None:
         """Answer the last question once more; the answer before stays in the tree."""
@@ -131,7 +122,7 @@ class ChatService:
         """Give a chat another title."""
         if not (title := " ".join(title.split())):
             raise AppError("Write a title first: this one is empty.")
-        self._store.rename(chat_id, _sound(title[:200]))
+        self._store.rename(chat_id, _sound(title[:TITLE_LENGTH]))
         self._touch(chat_id, stored=True)
 
     def delete(self, chat_id: str) -> None:
@@ -157,6 +148,29 @@ class ChatService:
 
     # ---- inside
 
+    def _view(self, chat: Chat, views: list[MessageView], earlier: int, version: int) -> ChatView:
+        status = self._runtime.status()
+        return ChatView(
+            id=chat.id,
+            title=chat.title,
+            messages=tuple(views),
+            earlier=earlier,
+            busy=bool(views) and views[-1].streaming,
+            version=version,
+            model=status.model,
+            context_used=self._context(chat.id, views),
+            context_limit=self._runtime.context_length,
+            status=status.message,
+        )
+
+    def _context(self, chat_id: str, views: list[MessageView]) -> int:
+        """The conversation's tokens: of the answer that grows, else as the last one left it."""
+        answer = self._answers.get(chat_id)
+        if answer and answer.growing and answer.context:
+            return answer.context
+        stats = [view.stats for view in views if view.stats and view.stats.prompt_tokens]
+        return stats[-1].prompt_tokens + stats[-1].tokens if stats else 0
+
     def _last(self, chat_id: str, message: StoredMessage) -> MessageView:
         """The last message of a branch: an answer that may be growing."""
         # in this order: an answer is there before its chat stops beginning
@@ -164,11 +178,13 @@ class ChatService:
         mine = answer if answer and answer.message_id == message.id else None
         return shown(message, mine, beginning)
 
-    def _begin(self, chat_id: str, text: str | None) -> None:
+    def _begin(self, chat_id: str, text: str | None) -> str:
         with self._turns:
+            if not chat_id:
+                self.attend(chat_id := self.new_chat())
             if before := self._answers.get(chat_id):
                 if before.growing:
-                    raise AppError("This chat is still answering. Stop it, or wait for its end.")
+                    raise AppError("This chat is still answering. Stop it, or wait until it has finished.")
                 before.keep()
             self._beginning = chat_id
             try:
@@ -179,6 +195,7 @@ class ChatService:
                 self._beginning = ""
             answer.start()
         self._touch(chat_id)
+        return chat_id
 
     def _answer(self, chat_id: str, text: str | None) -> Answer:
         """Keep the turn, and prepare its answer."""
@@ -190,6 +207,7 @@ class ChatService:
         request = Request(
             messages=conversation(chat, messages[:-1]),
             sampling=self._settings.sampling,
+            shorten=True,
             priority=Priority.FOREGROUND if chat_id == self._attended else Priority.CHAT,
             date=chat.date,
             id=f"{chat_id}-{reply_id}",

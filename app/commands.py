@@ -1,4 +1,4 @@
-"""The commands that need no page: chat, serve, key, doctor, models. `main` takes the words after `octavo`.
+"""What the commands do that need no page. `main` takes the words after `octavo`, which command_line.py reads.
 
 Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 it could not be done, 2 wrong
 usage, 130 Ctrl-C.
@@ -10,28 +10,39 @@ import argparse
 import dataclasses
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine import EngineError
 
 from .catalogue import read_catalogue
+from .command_line import make_parser
 from .errors import AppError
+from .faults import explain
 from .keys import Keys
-from .model_store import ModelStore, in_words
-from .settings import Home, load_settings, prepare_process, program_version
-from .terminal import Meter, show_json, show_table
+from .model_store import ModelStore
+from .settings import Home, Settings, load_settings, prepare_process
+from .terminal import Meter, show_json
 
 FAILED, INTERRUPTED = 1, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. Wrong usage ends the process with 2, as argparse does."""
-    wanted = _parser().parse_args(argv)
-    try:
+    wanted = make_parser(COMMANDS).parse_args(argv)
+
+    def work() -> int:
         home = Home.find()
         prepare_process(home)
-        code = int(wanted.command(wanted, home) or 0)
+        return int(wanted.command(wanted, home) or 0)
+
+    return guarded(work)
+
+
+def guarded(work: Callable[[], int]) -> int:
+    """The exit code of `work`; whatever it raises becomes a sentence and a code."""
+    try:
+        code = work()
         sys.stdout.flush()
         return code
     except (AppError, EngineError) as error:
@@ -43,7 +54,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # `octavo models | head -1`
             return FAILED
+        if error.strerror is None:  # a library's own
+            return _fail(explain("The command failed", error))
         return _fail(f"{error.filename or 'The output'} can't be used: {error.strerror}.")
+    except Exception as error:
+        return _fail(explain("The command failed", error))
 
 
 def _fail(sentence: str) -> int:
@@ -51,55 +66,13 @@ def _fail(sentence: str) -> int:
     return FAILED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("octavo", description="Language models on your own machine.")
-    parser.add_argument("--version", action="version", version=f"octavo {program_version()}")
-    commands = parser.add_subparsers(metavar="command", required=True)
-
-    run = commands.add_parser("run", help="open the chat page; so does `octavo` alone")
-    run.set_defaults(command=_run)
-
-    chat = commands.add_parser("chat", help="one answer, in the terminal")
-    chat.add_argument("prompt", help="what to ask; - reads it from stdin")
-    _model_option(chat)
-    chat.add_argument("--max-tokens", type=int, metavar="N", help="the longest answer")
-    chat.add_argument("--temperature", type=float, metavar="T", help="0: always the likeliest token")
-    chat.add_argument("--seed", type=int, metavar="N", help="the same seed gives the same answer")
-    chat.add_argument("--json", action="store_true", help="one JSON object with text, usage and times")
-    chat.set_defaults(command=_chat)
-
-    serve = commands.add_parser("serve", help="the API alone, without the page")
-    serve.add_argument("--port", type=_port, metavar="N", help="0: a free one")
-    _model_option(serve)
-    serve.set_defaults(command=_serve)
-
-    key = commands.add_parser("key", help="print the key that API clients send")
-    key.set_defaults(command=_key)
-
-    doctor = commands.add_parser("doctor", help="what this machine has, and whether the model answers")
-    _model_option(doctor)
-    doctor.add_argument("--json", action="store_true", help="one JSON object")
-    doctor.set_defaults(command=_doctor)
-
-    models = commands.add_parser("models", help="list the models, or fetch one")
-    models.add_argument("--json", action="store_true", help="one JSON object")
-    models.set_defaults(command=_models)
-    pull = models.add_subparsers(metavar="").add_parser("pull", help="fetch a model")
-    pull.add_argument("id", help="as in `octavo models`")
-    pull.set_defaults(command=_pull)
-    return parser
-
-
-def _model_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model", metavar="ID", help="an id from `octavo models`, or the path of a GGUF file"
-    )
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port; they run from 0 to 65535.")
-    return int(text)
+def _settings(wanted: argparse.Namespace, home: Home) -> Settings:
+    """With what the options say of the model."""
+    settings = load_settings(home, model=wanted.model)
+    if not wanted.quantization:
+        return settings
+    engine = dataclasses.replace(settings.engine, quantization=wanted.quantization)
+    return dataclasses.replace(settings, engine=engine)
 
 
 def _run(wanted: argparse.Namespace, home: Home) -> None:
@@ -109,14 +82,13 @@ def _run(wanted: argparse.Namespace, home: Home) -> None:
 def _chat(wanted: argparse.Namespace, home: Home) -> None:
     from .ask import ask
 
-    settings = load_settings(home, model=wanted.model)
     given: dict[str, Any] = {
         name: value
         for name in ("max_tokens", "temperature", "seed")
         if (value := getattr(wanted, name)) is not None
     }
     prompt = sys.stdin.read() if wanted.prompt == "-" else wanted.prompt
-    ask(settings, prompt, dataclasses.replace(settings.sampling, **given), wanted.json)
+    ask(_settings(wanted, home), prompt, given, wanted.json)
 
 
 def _serve(wanted: argparse.Namespace, home: Home) -> None:
@@ -138,6 +110,22 @@ def _key(wanted: argparse.Namespace, home: Home) -> None:
     print(Keys(home).api_key)
 
 
+def _inspect(wanted: argparse.Namespace, home: Home) -> int:
+    from engine import inspect_checkpoint
+
+    from .inspect import show
+
+    found = inspect_checkpoint(wanted.path)
+    show_json(dataclasses.asdict(found)) if wanted.json else show(found)
+    return FAILED if found.problems else 0
+
+
+def _perplexity(wanted: argparse.Namespace, home: Home) -> None:
+    from .perplexity import measure
+
+    measure(_settings(wanted, home), wanted.text, wanted.json)
+
+
 def _doctor(wanted: argparse.Namespace, home: Home) -> int:
     from .doctor import examine, show
 
@@ -149,34 +137,31 @@ def _doctor(wanted: argparse.Namespace, home: Home) -> int:
 
 
 def _models(wanted: argparse.Namespace, home: Home) -> None:
+    from .model_list import list_models
+
+    list_models(ModelStore(home, read_catalogue()), wanted.json)
+
+
+def _show(wanted: argparse.Namespace, home: Home) -> None:
+    from .model_list import show_model
+
     store = ModelStore(home, read_catalogue())
-    listed = [(model, model.variants[0], store.state(model)) for model in store.catalogue.models]
+    model = store.catalogue[wanted.id]
+    show_model(model, store.state(model), load_settings(home), wanted.json)
+
+
+def _check(wanted: argparse.Namespace, home: Home) -> int:
+    from .hub import check
+
+    found = []
+    for finding in check(read_catalogue()):
+        found.append(finding)
+        if not wanted.json:
+            said = "; ".join(finding.problems) or "as it says"
+            print(f"{finding.id}  {finding.format}  {finding.repo}  {said}", flush=True)
     if wanted.json:
-        show_json(
-            {
-                "models": [
-                    {
-                        "id": model.id,
-                        "name": model.name,
-                        "licence": model.licence,
-                        "context": model.context,
-                        "parameters": model.parameters,
-                        "format": variant.format,
-                        "bytes": variant.bytes,
-                        "state": state,
-                        "path": str(store.place(model)),
-                    }
-                    for model, variant, state in listed
-                ]
-            }
-        )
-        return
-    show_table(
-        [
-            (model.id, in_words(variant.bytes), variant.format, model.licence, state)
-            for model, variant, state in listed
-        ]
-    )
+        show_json({"findings": [dataclasses.asdict(finding) for finding in found]})
+    return FAILED if any(finding.problems for finding in found) else 0
 
 
 def _pull(wanted: argparse.Namespace, home: Home) -> None:
@@ -188,3 +173,18 @@ def _pull(wanted: argparse.Namespace, home: Home) -> None:
     finally:
         meter.clear()
     print(f"{wanted.id} is ready: {path}")
+
+
+COMMANDS = {
+    "run": _run,
+    "chat": _chat,
+    "serve": _serve,
+    "key": _key,
+    "inspect": _inspect,
+    "perplexity": _perplexity,
+    "doctor": _doctor,
+    "models": _models,
+    "models pull": _pull,
+    "models show": _show,
+    "models check": _check,
+}

@@ -4,6 +4,8 @@ A second connection that writes or checkpoints can corrupt a WAL database before
 synced, so what a call returned from is on the disk; what a full disk refuses raises StoreError and changes
 nothing, and works again once there is space. Deleted content is overwritten. A damaged file is kept aside,
 never emptied.
+
+The rest of the app gets sqlite-utils from here, where it is imported without pandas.
 """
 
 from __future__ import annotations
@@ -12,16 +14,34 @@ import json
 import shutil
 import sqlite3
 import struct
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from sqlite_utils import Database, Migrations
+from engine import in_words
 
 from .errors import StoreError
-from .model_store import in_words
+
+
+@contextmanager
+def _without_pandas() -> Iterator[None]:
+    """Imports in here find no pandas: sqlite-utils would spend half a second on it, to know one type."""
+    if "pandas" in sys.modules:
+        yield
+        return
+    sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["pandas"]
+
+
+with _without_pandas():
+    from sqlite_utils import Database as Database, Migrations as Migrations
 
 T = TypeVar("T")
 PRAGMAS = (
@@ -57,17 +77,12 @@ class DatabaseFile:
 
     def transact(self, work: Callable[[Database], T]) -> T:
         """Run `work` as one transaction; when this returns it is on the disk."""
+        # at once with the right to write: SQLite waits for that, but not once something has been read
+        return self._call(lambda: self._within("BEGIN IMMEDIATE", work))
 
-        def run() -> T:
-            self._db = self._db or self._connect()
-            with self._db.atomic():
-                before = self._db.conn.total_changes
-                result = work(self._db)
-                if self._db.conn.total_changes > before:
-                    self._check_place()
-                return result
-
-        return self._call(run)
+    def read(self, work: Callable[[Database], T]) -> T:
+        """Run `work`, which changes nothing, on one state of the file, whoever writes meanwhile."""
+        return self._call(lambda: self._within("BEGIN", work))
 
     def purge(self) -> None:
         """Leave no copy of deleted content in the write-ahead log."""
@@ -99,6 +114,16 @@ class DatabaseFile:
             if _code(error) in SUSPECT:
                 self._disconnect()
             raise StoreError(self._explain(error)) from error
+
+    def _within(self, begin: str, work: Callable[[Database], T]) -> T:
+        db = self._db = self._db or self._connect()
+        with db.conn as connection:  # commits, or takes all back
+            connection.execute(begin)
+            before = connection.total_changes
+            result = work(db)
+            if connection.total_changes > before:
+                self._check_place()
+            return result
 
     def _start(self) -> None:
         killed = self.path.with_name(self.path.name + "-wal").exists()  # a clean end removes it
@@ -167,6 +192,8 @@ class DatabaseFile:
 
     def _explain(self, error: Exception) -> str:
         code = _code(error)
+        if code == sqlite3.SQLITE_BUSY:
+            return f"Another program works with {self.path}. Close it and try again."
         if code not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
             return f"{self.path} can't be used: {error}."
         free = shutil.disk_usage(self.path.parent).free

@@ -7,32 +7,44 @@ from __future__ import annotations
 
 import dataclasses
 import platform
+import re
 import sqlite3
+import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from engine import EngineError, detect
+from engine import EngineError, detect, in_words
 
 from .catalogue import read_catalogue
 from .errors import AppError
-from .model_store import ModelStore, Progress, in_words
-from .runtime import Loader, load_llm
+from .model_store import ModelStore, Progress, model_name
+from .runtime import Loader, find_and_load, load_llm
 from .settings import Settings, program_version
 
 PACKAGES = ("torch", "numba", "numpy", "tokenizers", "gradio", "starlette", "uvicorn", "sqlite-utils", "pip")
+SHOWN = ("home", "model", "models", "device", "memory_plan", "versions")
+SIZE = re.compile("bytes|memory")
+# a finding's name -> how a person is told, where the name alone does not do
+LABELS = {
+    "unified": "memory shared with other programs",
+    "kv_bytes": "pool of blocks",
+    "weights_bytes": "weights",
+    "activation_bytes": "buffers",
+}
 
 
 def examine(settings: Settings, progress: Progress, load: Loader = load_llm) -> dict[str, Any]:
-    """All findings; under "problem" what keeps the model from answering, or ""."""
+    """All findings; "problem" is what keeps the model from answering, or ""; "load_s" how long it took."""
     catalogue = read_catalogue()
     models = ModelStore(settings.home, catalogue)
     findings: dict[str, Any] = {
         "home": str(settings.home.path),
-        "model": models.name(settings.model),
-        "models": {model.id: models.state(model) for model in catalogue.models},
-        "device": dataclasses.asdict(detect()),
+        "model": model_name(settings.model),
+        "models": {},
+        "device": dataclasses.asdict(detect(look_for_cards=True)),
         "memory_plan": None,
         "problem": "",
+        "load_s": None,
         "versions": {
             "octavo": program_version(),
             "python": platform.python_version(),
@@ -41,36 +53,45 @@ def examine(settings: Settings, progress: Progress, load: Loader = load_llm) -> 
             **{name: _version(name) for name in PACKAGES},
         },
     }
+    started = time.monotonic()
     try:
-        model = load(models.find(settings.model, progress), settings, b"", progress)
+        model = find_and_load(settings, models, b"", progress, load)
     except (AppError, EngineError) as error:
         findings["problem"] = str(error)
     else:
+        findings["load_s"] = round(time.monotonic() - started, 1)
         findings["memory_plan"] = dataclasses.asdict(model.plan)
         model.close()
+    # only now: loading has checked the file
+    findings["models"] = {model.id: models.state(model) for model in catalogue.models if model.fetched}
     return findings
 
 
 def show(findings: dict[str, Any]) -> None:
-    """The findings for people: a block for each, sizes in words, the reasons one below the other."""
-    for name, value in findings.items():
+    """The findings for people: whether the model answers, then a block for each, the reasons last."""
+    problem, took = findings["problem"], findings["load_s"]
+    print(f"The model does not answer: {problem}" if problem else f"The model answers: loaded in {took} s.")
+    for name in SHOWN:
+        value = findings[name]
         if isinstance(value, dict):
             print(f"{name.replace('_', ' ')}:")
             for key, each in value.items():
-                _line(f"  {key.replace('_', ' ')}", each)
+                _line(key, each)
         elif value:
-            _line(name, value)
+            print(f"{name}: {value}")
 
 
-def _line(name: str, value: Any) -> None:
+def _line(key: str, value: Any) -> None:
     if isinstance(value, list | tuple):
         for text in value:
             if isinstance(text, str):
                 print(f"    {text}")
-    elif isinstance(value, int) and ("bytes" in name or "memory" in name):
-        print(f"{name.removesuffix(' bytes')}: {in_words(value)}")
-    else:
-        print(f"{name}: {value}")
+        return
+    if isinstance(value, bool):
+        value = "yes" if value else "no"
+    elif isinstance(value, int) and SIZE.search(key):
+        value = in_words(value)
+    print(f"  {LABELS.get(key) or key.replace('_', ' ')}: {value}")
 
 
 def _version(package: str) -> str:

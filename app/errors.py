@@ -27,6 +27,10 @@ class DamagedModel(AppError):
     """A model's file is there, but it is not the one the catalogue names."""
 
 
+class LoadFailed(AppError):
+    """A model that should have loaded did not."""
+
+
 class PullFailed(AppError):
     """A model could not be fetched."""
 

@@ -41,6 +41,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+Locked = Callable[[Headers], Response]
 LOCKED = "This page is private. Start Octavo again to open it: a link works once and for 60 seconds."
 
 
@@ -55,9 +56,9 @@ class Guard:
         self.hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
         self.origins = {f"http://{host}" for host in self.hosts}
 
-    def wrap(self, app: ASGIApp) -> ASGIApp:
-        """`app` behind this guard."""
-        return GuardMiddleware(app, self)
+    def wrap(self, app: ASGIApp, locked: Locked | None = None) -> ASGIApp:
+        """`app` behind this guard. `locked` is what whoever comes without the secret is shown, status 401."""
+        return GuardMiddleware(app, self, locked or (lambda headers: PlainTextResponse(LOCKED, 401)))
 
     def foreign(self, headers: Headers, path: str) -> str:
         """Why a request was not made by this machine's user on our own page; "" if it may have been."""
@@ -82,13 +83,13 @@ class Guard:
             return self.keys.api_owner
         return ""
 
-    def enter(self, query: bytes, headers: Headers) -> Response:
-        """Trade a one-time token for the cookie and go on to the page."""
+    def enter(self, query: bytes, headers: Headers) -> Response | None:
+        """Trade a one-time token for the cookie and go on to the page; None if it is not good (any more)."""
         token = parse_qs(query.decode("latin-1")).get("t", [""])[0]
         if self.owner(headers, "/") == PERSON:
             return _to_page(headers)  # a tab that was restored; its old link does no harm
         if not self.links.redeem(token):
-            return PlainTextResponse(LOCKED, 401)
+            return None
         self.on_enter()
         response = _to_page(headers)
         value = self.keys.session(self.port)
@@ -110,8 +111,8 @@ def _to_page(headers: Headers) -> Response:
 class GuardMiddleware:
     """The guard as a layer around an ASGI app; it tells the app who asks in scope["state"]["owner"]."""
 
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
-        self.app, self.guard = app, guard
+    def __init__(self, app: ASGIApp, guard: Guard, locked: Locked) -> None:
+        self.app, self.guard, self.locked = app, guard, locked
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -139,10 +140,11 @@ class GuardMiddleware:
         if reason := self.guard.foreign(headers, path):
             return _refusal(path, 403, reason)
         if method == "GET" and path == "/enter" and scope["type"] == "http":
-            return self.guard.enter(scope["query_string"], headers)
+            return self.guard.enter(scope["query_string"], headers) or self.locked(headers)
         owner = self.guard.owner(headers, path)
         if not owner and (method, path) != ("GET", LAUNCH_PROBE):
-            return _refusal(path, 401, LOCKED if not path.startswith(API) else "A valid API key is needed.")
+            is_api = path.startswith(API)
+            return _refusal(path, 401, "A valid API key is needed.") if is_api else self.locked(headers)
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:20]) > BODY_LIMIT:
             return _refusal(path, 413, _too_large(length))

@@ -2,23 +2,28 @@
 
     instance.lock   held by the first process; the system lets go of it however that process ends
     instance.json   {"pid": ..., "port": ...}, written once the page can be used
-A second start finds the lock taken, reads the port and opens the first one's page with a link of its own
-making (keys.py).
+A second start finds the lock taken, reads the port, asks the first one how it is and opens its page with a
+link of its own making (keys.py).
 """
 
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import AlreadyRunning, AppError
+from .keys import Keys
+from .model_store import model_name
 from .settings import Home
 
 START_S = 30.0  # how long a first start may take before a second one gives up on it
+HEALTH_S = 5.0  # how long a running one may take to say how it is
 
 
 class FileLock:
@@ -84,8 +89,41 @@ class Instance:
         self._lock.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What the instance that holds a home folder says of itself."""
+
+    port: int
+    model: str  # "" if it does not say
+    fault: str  # why it can't answer; "" if it can, or is about to
+
+    def check_wishes(self, port: int | None, model: str | None) -> None:
+        """Raises AppError if another port or model is wanted than it has; None: whatever it has."""
+        other_model = model is not None and self.model not in ("", model_name(model))
+        if other_model or port not in (None, self.port):
+            raise AppError(
+                f"Octavo is already running, with the model {self.model} at http://127.0.0.1:{self.port}. "
+                "End it first to start it with another model or port."
+            )
+
+
+def running(home: Home, timeout: float = START_S) -> Running:
+    """The instance that holds `home`, once its page can be used; AppError if it never can."""
+    port = running_port(home, timeout)
+    there = http.client.HTTPConnection("127.0.0.1", port, timeout=HEALTH_S)
+    try:
+        there.request("GET", "/health", headers={"Authorization": f"Bearer {Keys(home).api_key}"})
+        health = json.loads(there.getresponse().read())
+        fault = str(health.get("reason", "")) if health["status"] == "error" else ""
+        return Running(port, str(health["model"]), fault)
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError):
+        return Running(port, "", "It does not say how it is; end it if its page does not work.")
+    finally:
+        there.close()
+
+
 def running_port(home: Home, timeout: float = START_S) -> int:
-    """The port of the instance that holds `home`, once its page can be used; AppError if it never can."""
+    """Its port, once its page can be used; AppError if it never can."""
     end = time.monotonic() + timeout
     while (port := _read_port(home / "instance.json")) is None:
         if time.monotonic() > end:

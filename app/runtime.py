@@ -7,7 +7,6 @@ Knows no chats and no HTTP. The rest of the program sees the engine through the 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ from typing import Literal, Protocol
 
 from engine import Delta, EngineError, EngineStats, Finish, FinishReason, MemoryPlan, Request, Stream, Usage
 
-from .errors import AppError, ModelMissing
-from .model_store import ModelFile, ModelStore, Progress
+from .errors import AppError, LoadFailed, ModelMissing
+from .faults import explain
+from .model_store import ModelFile, ModelStore, Progress, model_name
 from .settings import Settings
 
 State = Literal["missing", "loading", "ready", "failed"]
@@ -48,7 +48,24 @@ def load_llm(file: ModelFile, settings: Settings, secret: bytes, progress: Progr
     """The real loader; torch and the kernels are imported here and nowhere sooner."""
     from engine import LLM
 
-    return LLM.load(file.path, settings.engine, name=file.name, secret=secret, on_progress=progress)
+    packed = settings.home.packed if settings.engine.packed_cache else None
+    return LLM.load(
+        file.path, settings.engine, name=file.name, secret=secret, packed=packed, on_progress=progress
+    )
+
+
+def find_and_load(
+    settings: Settings, models: ModelStore, secret: bytes, progress: Progress, load: Loader = load_llm
+) -> LoadedModel:
+    """The model that the settings name. Raises AppError or EngineError, whatever goes wrong."""
+    try:
+        return load(models.find(settings.model, progress), settings, secret, progress)
+    except (AppError, EngineError):
+        raise
+    except MemoryError as error:
+        raise LoadFailed("The memory ran out while the model was loaded. Close other programs.") from error
+    except Exception as error:
+        raise LoadFailed(explain("The model could not be loaded", error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +86,7 @@ class Runtime:
     ) -> None:
         self._settings, self._models, self._secret, self._load = settings, models, secret, load
         self._changed = threading.Condition()
-        name = models.name(settings.model)
+        name = model_name(settings.model)
         self._status = RuntimeStatus(name, "loading", "The model is not loaded yet.", 0.0)
         self._model: LoadedModel | None = None
         self._running = self._closed = False
@@ -146,15 +163,11 @@ class Runtime:
 
     def _run(self) -> None:
         try:
-            file = self._models.find(self._settings.model, self._progress)
-            model = self._load(file, self._settings, self._secret, self._progress)
+            model = find_and_load(self._settings, self._models, self._secret, self._progress, self._load)
         except ModelMissing as error:
             return self._set("missing", str(error))
         except (AppError, EngineError) as error:
             return self._set("failed", str(error))
-        except Exception as error:
-            logging.exception("The model could not be loaded.")
-            return self._set("failed", f"The model could not be loaded: {type(error).__name__}: {error}")
         with self._changed:
             if not self._closed:
                 self._model = model
@@ -170,6 +183,11 @@ class _Waiting:
         self._runtime, self._request = runtime, request
         self._cancelled = threading.Event()
         self._stream: Stream | None = None
+
+    @property
+    def prompt_tokens(self) -> int:
+        """See Stream."""
+        return self._stream.prompt_tokens if self._stream is not None else 0
 
     def __iter__(self) -> Iterator[Delta | Finish]:
         self._runtime.wait(self._cancelled.is_set)

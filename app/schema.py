@@ -6,7 +6,7 @@ message.
 
 from __future__ import annotations
 
-from sqlite_utils import Database, Migrations
+from .database import Database, Migrations
 
 migrations = Migrations("octavo")
 VERSION = 1  # how many steps there are

@@ -58,8 +58,8 @@ async def _serve(
     services.runtime.start()
     loaded = asyncio.create_task(asyncio.to_thread(services.runtime.wait))
     await asyncio.wait((serving, loaded), return_when=asyncio.FIRST_COMPLETED)
-    if serving.done():  # a signal was faster than the model
-        await loaded
+    if server.should_exit or serving.done():  # a signal was faster than the model
+        await asyncio.gather(serving, loaded)
         return
     if (status := loaded.result()).state == "ready":
         ready()

@@ -48,9 +48,14 @@ class Services(ApiServices):
 
 
 def build_api(settings: Settings, load: Loader = load_llm) -> ApiServices:
-    """The API's services; the model is not loaded before `runtime.start()`."""
+    """The API's services; the model is not loaded before `runtime.start()`.
+
+    Raises AppError for a model that nobody knows; one that is only missing may still come.
+    """
     home, keys = settings.home, Keys(settings.home)
-    runtime = Runtime(settings, ModelStore(home, read_catalogue()), keys.prefix_secret, load)
+    models = ModelStore(home, read_catalogue())
+    models.check(settings.model)
+    runtime = Runtime(settings, models, keys.prefix_secret, load)
     guard = Guard(keys, settings.port, on_enter=lambda: forget_page(home))
     return ApiServices(settings, keys, runtime, guard)
 

@@ -21,7 +21,9 @@ from typing import Any
 
 from engine import BadRequest, EngineConfig, SamplingParams
 
+from .catalogue import read_catalogue
 from .errors import BadSettings
+from .faults import keep_log
 from .terminal import prepare_streams
 
 FOLDERS = ("models", "cache", "gradio")
@@ -55,11 +57,11 @@ class Home:
             return cls(Path(os.path.expanduser(chosen)).absolute())
         if sys.platform == "win32":
             local = environ.get("LOCALAPPDATA")
-            return cls((Path(local) if local else Path.home() / "AppData" / "Local") / "Octavo")
+            return cls((Path(local) if local else _user() / "AppData" / "Local") / "Octavo")
         if sys.platform == "darwin":
-            return cls(Path.home() / "Library" / "Application Support" / "Octavo")
+            return cls(_user() / "Library" / "Application Support" / "Octavo")
         data = environ.get("XDG_DATA_HOME", "")
-        return cls((Path(data) if os.path.isabs(data) else Path.home() / ".local" / "share") / "octavo")
+        return cls((Path(data) if os.path.isabs(data) else _user() / ".local" / "share") / "octavo")
 
     def __truediv__(self, name: str) -> Path:
         """A file or folder in it."""
@@ -70,23 +72,43 @@ class Home:
         """Numba's cache: another version of the program has another one."""
         return self.path / "cache" / "numba" / program_version()
 
+    @property
+    def packed(self) -> Path:
+        """Models as the engine packed them."""
+        return self.path / "cache" / "packed"
+
     def prepare(self) -> None:
         """Make the folders, for this user only."""
         try:
             for folder in (self.path, *(self / name for name in FOLDERS)):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 # what is something else as well (a person's home, /tmp, a link to a disk) stays as it is
-                other = folder == Path.home() or folder.is_symlink() or folder.stat().st_mode & stat.S_ISVTX
+                own = str(folder) == os.path.expanduser("~")
+                other = own or folder.is_symlink() or folder.stat().st_mode & stat.S_ISVTX
                 if not other:
                     with suppress(PermissionError):  # someone else's folder that we may write to
                         folder.chmod(0o700)
+        except FileExistsError as error:
+            raise BadSettings(
+                f"{error.filename} is a file; it must be a folder. OCTAVO_HOME can name "
+                "another place for the data."
+            ) from error
         except OSError as error:
             raise BadSettings(f"The folder {self.path} can't be used: {error.strerror}.") from error
 
 
+def _user() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise BadSettings(
+            "This user has no home folder. Set OCTAVO_HOME to a folder for the data."
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the person decided. `model` is an id of the catalogue or the path of a GGUF file."""
+    """What the person decided. `model` is an id of the catalogue or the path of a file or folder."""
 
     home: Home
     model: str = "smollm2-135m"
@@ -114,23 +136,29 @@ _PROMOTED = ("context_length", "num_chats")
 
 
 def load_settings(home: Home, **overrides: Any) -> Settings:
-    """settings.toml with `overrides` (None: not given) on top. Raises BadSettings naming key and value."""
+    """settings.toml with `overrides` (None: not given) on top. Raises BadSettings naming key and value.
+
+    What neither says of the sampling is as the catalogue has it for the model.
+    """
     path = home / "settings.toml"
     try:
         values = tomllib.loads(path.read_text("utf-8-sig")) if path.exists() else {}
-    except (OSError, UnicodeDecodeError, RecursionError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, no TOML, 5,000 digits
         raise BadSettings(f"{path} can't be read: {error}") from error
     try:
         promoted = {key: values.pop(key) for key in _PROMOTED if key in values}
         _check(EngineConfig, promoted)
-        sampling = SamplingParams(**_table(SamplingParams, values, "sampling"))
+        sampled = _table(SamplingParams, values, "sampling")
         engine = EngineConfig(**promoted, **_table(EngineConfig, values, "engine", omit=_PROMOTED))
         _check(Settings, values, omit=("home",))
-        settings = Settings(home, sampling=sampling, engine=engine, **values)
-    except (BadRequest, BadSettings) as error:
+        SamplingParams(**sampled)
+        settings = Settings(home, engine=engine, **values)
+    except (BadRequest, BadSettings, ValueError) as error:  # ValueError: hexadecimal, too long to be shown
         raise BadSettings(f"{path}: {error}") from error
     given = {key: value for key, value in overrides.items() if value is not None}
-    return dataclasses.replace(settings, **given)
+    settings = dataclasses.replace(settings, **given)  # the file is not blamed for these
+    best = read_catalogue().sampling(settings.model)
+    return dataclasses.replace(settings, sampling=dataclasses.replace(best, **sampled))
 
 
 def _table(kind: type, values: dict[str, Any], name: str, omit: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -145,7 +173,7 @@ def _table(kind: type, values: dict[str, Any], name: str, omit: tuple[str, ...] 
 def _check(kind: type, values: dict[str, Any], prefix: str = "", omit: tuple[str, ...] = ()) -> None:
     annotations = {f.name: str(f.type) for f in dataclasses.fields(kind) if f.name not in omit}
     for key, value in values.items():
-        name = prefix + key
+        name = prefix + (key if key.isidentifier() else repr(key))
         if annotations.get(key) not in _KINDS:
             known = [prefix + each for each, spelled in annotations.items() if spelled in _KINDS]
             known += [] if prefix else [*_PROMOTED, "[sampling]", "[engine]"]
@@ -163,6 +191,7 @@ def prepare_process(home: Home, environ: dict[str, str] | os._Environ[str] = os.
     prepare_streams()
     home.prepare()
     os.umask(0o077)
+    keep_log(home / "octavo.log")
     for name in [name for name in environ if name.startswith("GRADIO_")]:
         del environ[name]  # some would open the page to others
     environ.update(QUIET)

@@ -15,9 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sqlite_utils import Database
-
-from .database import DatabaseFile
+from .database import Database, DatabaseFile
 from .errors import StoreError, UnknownChat
 from .records import Chat, Reply, ReplyStats, StoredMessage
 from .schema import VERSION, migrations
@@ -53,11 +51,11 @@ class ChatStore:
     def chats(self) -> list[Chat]:
         """All chats, newest first."""
         newest = "SELECT * FROM chats ORDER BY turn DESC"
-        return self._file.transact(lambda db: [Chat(**row) for row in db.execute(newest).fetchall()])
+        return self._file.read(lambda db: [Chat(**row) for row in db.execute(newest).fetchall()])
 
     def chat(self, id: str) -> Chat:
         """One chat. Raises UnknownChat."""
-        return self._file.transact(lambda db: _chat(db, id))
+        return self._file.read(lambda db: _chat(db, id))
 
     def fresh(self, model: str, system_prompt: str, date: str) -> Chat:
         """A chat without messages: a new one, or one that was never used, as if it were made now."""
@@ -97,7 +95,7 @@ class ChatStore:
             rows = db.execute(BRANCH, {"leaf": _chat(db, id).leaf}).fetchall()
             return tuple(_stored(row) for row in rows)
 
-        return self._file.transact(read)
+        return self._file.read(read)
 
     def begin_turn(self, id: str, seen: int | None, text: str | None, *, title: str, model: str) -> int:
         """Keep the user's message and an empty answer to it in one commit; gives the answer's id.

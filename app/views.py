@@ -13,7 +13,7 @@ from .records import INTERRUPTED, ReplyStats, StoredMessage
 
 @dataclass(frozen=True, slots=True)
 class ChatSummary:
-    """A line in the list of chats. `updated` in seconds since 1970."""
+    """A line in the list of chats. `updated` in seconds since 1970; a title of "" is the page's to word."""
 
     id: str
     title: str

@@ -27,7 +27,10 @@ MAY_IMPORT = {
     "gradio": ("ui",),
 }
 # The engine's deciding half; whatever these import belongs to it.
-DECIDING = ("types", "errors", "config", "memory_plan", "sequence", "block_pool", "scheduler")
+DECIDING = (
+    *("types", "errors", "config", "memory_plan", "abilities", "choice"),
+    *("sequence", "block_pool", "scheduler"),
+)
 HEAVY = ("torch", "gradio", "transformers", "numba", "triton")
 RUNS_CODE = {"pickle", "dill", "cloudpickle", "marshal", "shelve", "joblib"}
 SOURCES = modules(*LAYERS)

@@ -12,13 +12,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from types import FrameType
 from typing import TYPE_CHECKING
 
 import app
-from app import AlreadyRunning, AppError, Home, Keys
+from app import AlreadyRunning, Home, Keys
 
 if TYPE_CHECKING:
     from app import Services
@@ -27,6 +27,7 @@ RESTART = 75  # the exit code that asks whoever started this process to start it
 # importing torch stops all other threads for half a second, in the middle of the page's coming up if it is
 # not made to wait
 PAGE_FIRST_S, PAINT_S = 2.5, 0.3
+LINK_S = 60.0  # how long a link is good
 ELSEWHERE = ("-h", "--help", "--version")  # options that are about all words
 
 
@@ -36,60 +37,45 @@ def main(argv: Sequence[str] | None = None) -> int:
     word = words[0] if words else "run"
     if word != "run" and (word in ELSEWHERE or not word.startswith("-")):
         return app.main(words)
-    try:
-        return run(words[1:] if word == "run" else words)
-    except AppError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 0
+    return app.guarded(lambda: run(words[1:] if word == "run" else words))
 
 
 def run(argv: Sequence[str]) -> int:
     """Open the chat page and serve it until Ctrl-C, a polite kill or a wish to restart. Raises AppError."""
     parser = argparse.ArgumentParser("octavo run", description="Open the chat page.")
     parser.add_argument("--port", type=int, help="where the page is served, on this machine only")
-    parser.add_argument("--model", help="a model's id, see `octavo models`, or the path of a GGUF file")
+    parser.add_argument("--model", help="an id from `octavo models`, or a GGUF file's or folder's path")
     parser.add_argument("--no-browser", action="store_true", help="print the page's link, open nothing")
     options = parser.parse_args(argv)
     home = Home.find()
     app.prepare_process(home)
     settings = app.load_settings(home, port=options.port, model=options.model)
     try:
-        with without_pandas():
-            services = app.build(settings)
-    except AlreadyRunning as error:
-        return _show_running(home, error, not options.no_browser)
+        services = app.build(settings)
+    except AlreadyRunning:
+        return _show_running(home, options)
     with closing(services):
         app.listen(settings.port).close()  # a port in use is said before Gradio is imported
         return _serve(services, not options.no_browser)
 
 
-@contextmanager
-def without_pandas() -> Iterator[None]:
-    """Imports in here find no pandas: sqlite-utils would spend half a second on it, to know one type."""
-    if "pandas" in sys.modules:
-        yield
-        return
-    sys.modules["pandas"] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules["pandas"]
-
-
-def _show_running(home: Home, error: AlreadyRunning, browser: bool) -> int:
-    """Another process has this home folder: its page is what is wanted."""
-    print(error)
-    port = error.port or app.running_port(home)
-    _present(home, Keys(home).link(port), browser)
+def _show_running(home: Home, options: argparse.Namespace) -> int:
+    """Another process has this home folder: open its page, if it is the one that is wanted."""
+    there = app.running(home)
+    there.check_wishes(options.port, options.model)
+    print(f"Octavo is already running at http://127.0.0.1:{there.port}. {there.fault}".rstrip())
+    words = "Its page" if there.fault else "Octavo is ready"
+    _present(home, Keys(home).link(there.port), words, not options.no_browser)
     return 0
 
 
-def _present(home: Home, link: str, browser: bool) -> None:
-    print(f"Octavo is ready: {link}", flush=True)
+def _present(home: Home, link: str, words: str, browser: bool) -> None:
+    print(f"{words}: {link}", flush=True)
     if browser:
         app.open_page(home, link)
+        forget = threading.Timer(LINK_S, app.forget_page, [home])  # for when no browser came
+        forget.daemon = True
+        forget.start()
 
 
 def _serve(services: Services, browser: bool) -> int:
@@ -100,14 +86,19 @@ def _serve(services: Services, browser: bool) -> int:
     end = _End()
     page = ChatPage(services.chats, services.runtime, restart=end.restart)
     settings, blocks = services.settings, page.build()
-    serve(blocks, settings.port, services.guard.wrap, app.api_routes(services))
+    try:
+        serve(blocks, settings.port, services.guard.wrap, app.api_routes(services))
+    except OSError:
+        app.listen(settings.port).close()  # it says so if another program has taken the port meanwhile
+        raise
     try:
         services.instance.announce(settings.port)
-        _present(settings.home, services.keys.link(settings.port), browser)
+        _present(settings.home, services.keys.link(settings.port), "Octavo is ready", browser)
         threading.Thread(target=_load, args=(services, page.was_shown, end), daemon=True).start()
         return end.wait()
     finally:
         blocks.close(verbose=False)
+        app.forget_page(settings.home)
 
 
 def _load(services: Services, was_shown: threading.Event, end: _End) -> None:
@@ -116,6 +107,9 @@ def _load(services: Services, was_shown: threading.Event, end: _End) -> None:
         time.sleep(PAINT_S)
     if not end.is_asked:
         services.runtime.start()
+    status = services.runtime.wait()
+    if status.state in ("missing", "failed") and not end.is_asked:
+        print(status.message, file=sys.stderr)  # the page shows it too
 
 
 class _End:

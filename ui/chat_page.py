@@ -45,7 +45,7 @@ class ChatPage:
     def __init__(self, chats: ChatService, runtime: Runtime, restart: Callable[[], None]) -> None:
         self.chats, self.runtime, self.restart = chats, runtime, restart
         self.was_shown = threading.Event()  # some tab has a chat on its screen
-        self._watching: dict[str, object] = {}  # tab -> the one `show` that may write to it
+        self._watching: dict[str, int] = {}  # tab -> which of its requests may write to it
 
     def build(self) -> gr.Blocks:
         """The page's components and what they do."""
@@ -73,51 +73,52 @@ class ChatPage:
         return blocks
 
     async def show(self, event: gr.EventData, request: gr.Request) -> AsyncIterator[tuple[Any, Any]]:
-        """Mirror a chat into the tab until its answer ends or the tab shows something else."""
-        tab, mine = request.session_hash or "", object()
-        self._watching[tab] = mine
+        """Mirror a chat into the tab until its answer ends or the tab shows something else.
+
+        `ask` numbers a tab's requests, which may overtake each other on the way; what is shown repeats it.
+        """
+        tab, chat, last, ask = request.session_hash or "", *wanted(event._data)
         try:
-            chat, last = await asyncio.to_thread(self._choose, event._data)
-            self.chats.attend(chat)
-            async for view, busy in self._watch(tab, mine, chat, last):
-                yield [row(message) for message in view.messages], summary(view, busy)
+            if ask >= self._watching.get(tab, 0):
+                self._watching[tab] = ask
+                self.chats.attend(chat)
+            async for view, busy in self._watch(tab, ask, chat, last):
+                about = {**summary(view, busy), "ask": ask, "status": self._status()}
+                yield [row(message) for message in view.messages], about
                 self.was_shown.set()
-        except UnknownChat:
-            pass  # deleted meanwhile; the page's list says so
+        except AppError as error:
+            yield gr.skip(), {"ask": ask, "error": str(error)}
         finally:
-            if self._watching.get(tab) is mine:
+            if self._watching.get(tab) == ask:
                 del self._watching[tab]
         # at its end Gradio sends what was yielded last once more, or None if nothing was; a skip is no change
         yield gr.skip(), gr.skip()
 
-    async def _watch(
-        self, tab: str, mine: object, chat: str, last: int
-    ) -> AsyncIterator[tuple[ChatView, bool]]:
+    async def _watch(self, tab: str, ask: int, chat: str, last: int) -> AsyncIterator[tuple[ChatView, bool]]:
         """The chat after each change, and whether its answer still grows."""
         seen = None
-        while self._watching.get(tab) is mine:
+        while self._watching.get(tab) == ask:
             busy = self.chats.busy(chat)  # before the content, or the last change could be missed
             now = busy, self.chats.version(chat)
             if now != seen:
-                view, seen = await asyncio.to_thread(self.chats.view, chat, last), now
-                if self._watching.get(tab) is mine:
+                view, seen = await asyncio.to_thread(self._view, chat, last), now
+                if self._watching.get(tab) == ask:
                     yield view, busy
             if not busy:
                 break
-            await asyncio.sleep(max(1 / UPDATES_PER_S, len(view.messages[-1].text) / CHARACTERS_PER_S))
+            length = len(view.messages[-1].text) if view.messages else 0
+            await asyncio.sleep(max(1 / UPDATES_PER_S, length / CHARACTERS_PER_S))
 
     def leave(self, request: gr.Request) -> None:
         """The tab is hidden: end its stream."""
         self._watching.pop(request.session_hash or "", None)
 
-    def _choose(self, asked: Any) -> tuple[str, int]:
-        """The chat that was asked for, or an empty one where there is none (any more)."""
-        asked = asked if isinstance(asked, dict) else {}
-        chat, last = asked.get("chat"), asked.get("last")
-        last = min(max(last, 1), MOST_MESSAGES) if isinstance(last, int) else 40
-        if isinstance(chat, str) and any(each.id == chat for each in self.chats.list_chats()):
-            return chat, last
-        return self.chats.new_chat(), last
+    def _view(self, chat: str, last: int) -> ChatView:
+        """The chat, or a blank page where there is none, not yet or not any more."""
+        try:
+            return self.chats.view(chat, last)
+        except UnknownChat:
+            return self.chats.blank()
 
     def frame(self, data: Any) -> dict[str, Any]:
         """The list of chats and the model's state; only its name if that is what the page has seen."""
@@ -147,8 +148,20 @@ class ChatPage:
         return {**dataclasses.asdict(status), **fault}
 
 
-def _new(page: ChatPage) -> dict[str, Any]:
-    return {"chat": page.chats.new_chat()}
+def wanted(asked: Any) -> tuple[str, int, int]:
+    """What a tab asks to be shown: a chat, how many of its messages, and the number of this request."""
+    asked = asked if isinstance(asked, dict) else {}
+    chat, last, ask = asked.get("chat"), asked.get("last"), asked.get("ask")
+    return (
+        chat if isinstance(chat, str) else "",
+        min(max(last, 1), MOST_MESSAGES) if isinstance(last, int) else 40,
+        ask if isinstance(ask, int) else 0,
+    )
+
+
+def _send(page: ChatPage, chat: str, text: str) -> dict[str, Any]:
+    """A message; from a blank page, where `chat` is "", the first of a chat of its own."""
+    return {"chat": page.chats.send(str(chat), str(text))}
 
 
 def _text(page: ChatPage, chat: str, message: int) -> dict[str, Any]:
@@ -167,8 +180,7 @@ def _again(page: ChatPage) -> None:
 
 # what the page may ask for -> what is done, what it must be given
 ACTS: dict[str, tuple[Callable[..., dict[str, Any] | None], tuple[str, ...]]] = {
-    "new": (_new, ()),
-    "send": (lambda page, chat, text: page.chats.send(chat, str(text)), ("chat", "text")),
+    "send": (_send, ("chat", "text")),
     "stop": (lambda page, chat: page.chats.stop(chat), ("chat",)),
     "retry": (lambda page, chat: page.chats.retry(chat), ("chat",)),
     "rename": (lambda page, chat, title: page.chats.rename(chat, str(title)), ("chat", "title")),

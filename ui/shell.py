@@ -16,6 +16,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from .locked import locked
 from .page_head import PageHead
 from .quick_gradio import gradio as gr
 from .strings import words
@@ -23,6 +24,9 @@ from .strings import words
 ASSETS = Path(__file__).with_name("assets")
 STYLES = ("paper", "rail", "head", "talk", "desk")
 EARLY = ("early", "keys", "talk")
+# the first link to a manifest counts, and this one leads nowhere: a browser would fetch Gradio's without the
+# cookie, and the guard refuse it
+NO_MANIFEST = '<link rel="manifest">'
 
 
 def asset(name: str) -> str:
@@ -46,18 +50,19 @@ def first_lines() -> str:
     table = json.dumps(words(), ensure_ascii=False).replace("<", "\\u003c")
     script = "\n".join([f"window.octavoWords = {table};", *(asset(f"{name}.js") for name in EARLY)])
     style = "\n".join(asset(f"{name}.css") for name in STYLES)
-    return f'<meta name="color-scheme" content="light dark"><style>{style}</style><script>{script}</script>'
+    scheme = '<meta name="color-scheme" content="light dark">'
+    return f"{scheme}{NO_MANIFEST}<style>{style}</style><script>{script}</script>"
 
 
 class GuardedApp(gr.routes.App):
     """Gradio's app with a layer of ours around all of it."""
 
-    def __init__(self, guard: Callable[[ASGIApp], ASGIApp], **options: Any) -> None:
+    def __init__(self, guard: Callable[..., ASGIApp], **options: Any) -> None:
         self._guard = guard
         super().__init__(default_response_class=gr.routes.ORJSONResponse, **options)
 
     def build_middleware_stack(self) -> ASGIApp:
-        return self._guard(_Uncompressed(super().build_middleware_stack()))
+        return self._guard(_Uncompressed(super().build_middleware_stack()), locked)
 
 
 class _Uncompressed:
@@ -74,7 +79,7 @@ class _Uncompressed:
 
 
 def serve(
-    blocks: gr.Blocks, port: int, guard: Callable[[ASGIApp], ASGIApp], routes: Sequence[BaseRoute] = ()
+    blocks: gr.Blocks, port: int, guard: Callable[..., ASGIApp], routes: Sequence[BaseRoute] = ()
 ) -> None:
     """Serve the page at 127.0.0.1:port in a thread; returns when it answers. Raises OSError if it can't."""
     app = GuardedApp(

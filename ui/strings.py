@@ -13,7 +13,7 @@ STRINGS: dict[str, tuple[str, str]] = {
     # the list of chats
     "chats": ("Chats", "对话"),
     "new": ("New chat", "新对话"),
-    "search": ("Search chats", "搜索对话"),
+    "search": ("Search titles", "搜索标题"),
     "untitled": ("New chat", "新对话"),
     "nothing_found": ("No chat has “{text}” in its title.", "没有标题包含“{text}”的对话。"),
     "today": ("Today", "今天"),
@@ -32,13 +32,13 @@ STRINGS: dict[str, tuple[str, str]] = {
     "theme": ("Theme", "主题"),
     "theme_light": ("Light", "浅色"),
     "theme_dark": ("Dark", "深色"),
-    "theme_system": ("As the system", "跟随系统"),
+    "theme_system": ("System", "跟随系统"),
     # the line above a conversation
     "context": ("Context used: {used} of {limit} tokens", "已用上下文：{used} / {limit} 个 token"),
     "ready": ("Ready", "就绪"),
     "loading": ("Loading", "正在加载"),
     "missing": ("Not on this machine", "本机没有此模型"),
-    "failed": ("Could not be loaded", "加载失败"),
+    "failed": ("Can’t answer", "无法回答"),
     # the conversation
     "conversation": ("Conversation", "对话内容"),
     "you": ("You", "你"),
@@ -57,7 +57,10 @@ STRINGS: dict[str, tuple[str, str]] = {
     "ask": ("Write a message", "输入消息"),
     "send": ("Send", "发送"),
     "stop": ("Stop", "停止"),
-    "keys": ("Enter sends, Shift+Enter starts a new line", "Enter 发送，Shift+Enter 换行"),
+    "keys": (
+        "Enter sends, Shift+Enter starts a new line, / anywhere else jumps to this box",
+        "Enter 发送，Shift+Enter 换行，在别处按 / 跳到输入框",
+    ),
     "again": ("Try again", "重试"),
     "dismiss": ("Dismiss", "关闭"),
     "hello": ("A blank page.", "空白的一页。"),
@@ -71,6 +74,16 @@ STRINGS: dict[str, tuple[str, str]] = {
     "wait_loading": (
         "The model is loading{percent}. You can already write; it answers as soon as it is ready.",
         "模型正在加载{percent}。现在就可以输入，就绪后会立即回答。",
+    ),
+    # where someone comes without the link (locked.py)
+    "locked": ("This page is locked.", "此页面已上锁。"),
+    "locked_text": (
+        "Octavo opens it with a link that works once, within a minute; a browser that came in stays in.",
+        "Octavo 用一次性链接打开此页面，链接一分钟内有效；进入过的浏览器可一直使用。",
+    ),
+    "locked_how": (
+        "For a new link, run this in Octavo’s folder. It does not disturb an Octavo that is running.",
+        "要获得新链接，请在 Octavo 的文件夹中运行以下命令。如果 Octavo 已在运行，则不受影响。",
     ),
     "unreachable": (
         "Octavo does not answer. If it was closed, start it again; this page then goes on by itself.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.catalogue import read_catalogue
@@ -21,6 +21,8 @@ PATIENCE_S = 20  # until a test that hangs is given up
 class FakeStream:
     """An answer that the test writes. Ids are the code points of its text."""
 
+    prompt_tokens = 10
+
     def __init__(self, request: Request) -> None:
         self.request, self.cancelled = request, threading.Event()
         self.tokens = 0
@@ -31,8 +33,8 @@ class FakeStream:
         self._parts.put(Delta(text, tuple(map(ord, text))))
 
     def finish(self, reason: FinishReason = FinishReason.STOP, error: str = "") -> None:
-        usage = Usage(prompt_tokens=10, cached_tokens=4, completion_tokens=self.tokens, tokens_per_s=50.0)
-        self._parts.put(Finish(reason, replace(usage, first_token_s=0.25), error, tokenizer="fake"))
+        usage = Usage(self.prompt_tokens, 4, self.tokens, tokens_per_s=50.0, first_token_s=0.25)
+        self._parts.put(Finish(reason, usage, error, tokenizer="fake"))
 
     def cancel(self) -> None:
         self.cancelled.set()

@@ -266,7 +266,7 @@ def test_an_error_is_the_reply_s_and_the_chat_goes_on(chats: ChatService, model:
     model.refuse = ValueError("a bug of ours")
     chats.send(chat, "x")
     until_idle(chats, chat)
-    assert "a bug of ours" in chats.view(chat).messages[-1].error
+    assert "a fault in Octavo" in chats.view(chat).messages[-1].error
 
 
 def test_retry_answers_again(chats: ChatService, model: FakeModel) -> None:
@@ -285,10 +285,10 @@ def test_retry_answers_again(chats: ChatService, model: FakeModel) -> None:
 
 def test_rename_and_titles(chats: ChatService, model: FakeModel) -> None:
     chat = chats.new_chat()
-    assert chats.view(chat).title == "New chat"
+    assert chats.view(chat).title == ""  # the page words it
     ask(chats, chat, model, "\n \n" + "long " * 40 + "\nsecond line", "ok")
     title = chats.view(chat).title
-    assert title.startswith("long long") and len(title) <= 60 and title.endswith("…")
+    assert title == " ".join(["long"] * 40)
     version = chats.version(chat)
     chats.rename(chat, "  my\n chat ")
     assert (
@@ -304,7 +304,41 @@ def test_new_chat_uses_the_unused_one(chats: ChatService, model: FakeModel) -> N
     chat = chats.new_chat()
     assert chats.new_chat() == chat
     ask(chats, chat, model, "x", "y")
-    assert chats.new_chat() != chat and len(chats.list_chats()) == 2
+    assert chats.new_chat() != chat
+    assert [each.id for each in chats.list_chats()] == [chat]  # without the one in which nothing was said
+
+
+def test_each_first_message_makes_a_chat_of_its_own(chats: ChatService, model: FakeModel) -> None:
+    begun = [chats.send("", text) for text in ("one", "two")]
+    assert [chats.view(chat).title for chat in begun] == ["one", "two"]
+    assert {each.id for each in chats.list_chats()} == set(begun)
+    assert [model.next_stream().request.priority for _ in begun] == [Priority.FOREGROUND] * 2
+    with pytest.raises(AppError, match="empty"):
+        chats.send("", " ")
+    blank = chats.blank()
+    assert (blank.id, blank.title, blank.messages, blank.context_limit) == ("", "", (), 2048)
+
+
+def test_the_context_grows_with_the_answer(chats: ChatService, model: FakeModel) -> None:
+    chat = chats.send("", "first")
+    stream = model.next_stream()
+    for _ in range(2):
+        stream.write("word")
+        until(chats, chat, lambda: texts(chats, chat)[-1] == "word")
+        assert chats.view(chat).context_used == 10 + 4
+        stream.finish()
+        until_idle(chats, chat)
+        assert chats.view(chat).context_used == 14
+        chats.retry(chat)
+        stream = model.next_stream()
+    until(chats, chat, lambda: chats.view(chat).context_used == 10)
+    stream.cancel()
+    until_idle(chats, chat)
+    chats.send(chat, "refused")
+    model.next_stream().prompt_tokens = 0  # as of one that was stopped while the model was loading
+    chats.stop(chat)
+    until_idle(chats, chat)
+    assert chats.view(chat).context_used == 10
 
 
 def test_a_window_of_a_long_chat(chats: ChatService, model: FakeModel) -> None:

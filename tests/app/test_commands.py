@@ -19,6 +19,8 @@ from app.settings import FOLDERS
 from tests.source_tree import ROOT
 
 TIMEOUT_S = 120  # the first to come compiles the kernels
+# the starter talks for long
+LONG = "List every country of the world with its capital, its rivers and its history."
 
 
 def octavo(*words: str, home: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -81,11 +83,20 @@ def test_chat_s_bad_input(tmp_path: Path) -> None:
         ("chat", "x", "--max-tokens", "many"),
         ("serve", "--port", "70000"),
         ("models", "pull"),
+        ("models", "show"),
     ],
 )
 def test_wrong_usage(words: tuple[str, ...], tmp_path: Path) -> None:
     done = octavo(*words, home=tmp_path)
     assert done.returncode == 2 and "usage: octavo" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_wrong_usage_is_explained_by_the_command_that_was_meant(tmp_path: Path) -> None:
+    unknown = octavo("chat", "hello", "--wat", home=tmp_path).stderr
+    assert unknown.startswith("usage: octavo chat ") and unknown.endswith("unrecognized arguments: --wat\n")
+    assert "argument command: invalid choice: 'shwo'" in octavo("models", "shwo", home=tmp_path).stderr
+    port = octavo("serve", "--port", "70000", home=tmp_path).stderr
+    assert "port is 70000; it must lie between 1 and 65535, or be 0 for a free one." in port
 
 
 def test_the_help_names_every_command() -> None:
@@ -133,14 +144,44 @@ def test_an_encoding_that_holds_little() -> None:
 
 def test_models(tmp_path: Path) -> None:
     listed = json.loads(octavo("models", "--json", home=tmp_path).stdout)["models"]
-    assert [(model["id"], model["state"]) for model in listed] == [
+    assert [(model["id"], model["state"]) for model in listed[:3]] == [
         ("smollm2-135m", "missing"),
         ("qwen2.5-coder-1.5b", "missing"),
+        ("smollm2-1.7b", "on the hub"),
     ]
+    assert listed[2]["path"] is None and listed[2]["bytes"] is None
     assert Path(listed[0]["path"]) == tmp_path / "models/smollm2-135m/SmolLM2-135M-Instruct.Q4_1.gguf"
     table = octavo("models", home=tmp_path).stdout
     assert re.search(r"smollm2-135m +98\.4 MB +GGUF Q4_1 +Apache-2\.0 +missing", table)
+    assert re.search(r"qwen3-8b +8\.2 billion +bf16, FP8, AWQ, GGUF +Apache-2\.0 +on the hub", table)
+    assert max(map(len, table.splitlines())) <= 110
     assert "There is no model 'x'" in sentence(octavo("models", "pull", "x", home=tmp_path))
+    hub = sentence(octavo("models", "pull", "qwen3-8b", home=tmp_path))
+    assert "lies in Qwen/Qwen3-8B-GGUF on the Hugging Face hub, where Octavo can't fetch it yet" in hub
+    assert "download a GGUF file from there, then `octavo chat --model PATH` takes it." in hub
+    assert "can't fetch it yet" in sentence(octavo("chat", "x", "--model", "gemma-3-1b", home=tmp_path))
+    refused = "gpt-oss 20B can't be used: its architecture, gpt_oss, is not served."
+    assert refused in sentence(octavo("models", "pull", "gpt-oss-20b", home=tmp_path))
+    assert re.search(r"gpt-oss-20b .* not served\n", table)
+
+
+def test_a_model_is_shown(tmp_path: Path) -> None:
+    assert "There is no model 'x'" in sentence(octavo("models", "show", "x", home=tmp_path))
+    shown = json.loads(octavo("models", "show", "qwen3-8b", "--json", home=tmp_path).stdout)
+    fits = shown["choice"]["fits"]
+    assert len(fits) == len(shown["variants"]) == 7 and shown["state"] == "on the hub"
+    assert [fit["quality"] for fit in fits] == sorted(fit["quality"] for fit in fits)
+    assert shown["device"]["kind"] == "cpu" and shown["read_speed"] > 0
+    text = octavo("models", "show", "qwen3-8b", home=tmp_path).stdout
+    assert re.search(r"GGUF Q4_K_M +about 5\.19 GB +8 +about [\d.e+]+ +\S.* +Qwen/Qwen3-8B-GGUF", text)
+    assert "https://github.com/Lightning-AI/litgpt" in text and "Checked at the hub: not yet" in text
+    assert shown["choice"]["reason"].split()[0] in text
+    assert "quality (1 is best)" in text and "unserved" in shown
+    unserved = octavo("models", "show", "gpt-oss-20b", home=tmp_path).stdout
+    assert unserved.count("its architecture, gpt_oss, is not served.") == 1 and "* " not in unserved
+    assert "tokens/s;" not in unserved
+    (tmp_path / "settings.toml").write_text("context_length = 2048\nnum_chats = 1\n")
+    assert "chats of 2,048" in octavo("models", "show", "smollm2-135m", home=tmp_path).stdout
 
 
 def test_the_key(tmp_path: Path) -> None:
@@ -158,10 +199,12 @@ def test_the_doctor(starter_model: Path, tmp_path: Path) -> None:
     assert done.returncode == 0 and found["problem"] == ""
     assert found["home"] == os.environ["OCTAVO_HOME"] and found["models"]["smollm2-135m"] == "ready"
     assert found["device"]["memory_available"] > 0 and found["device"]["reason"]
-    assert len(found["memory_plan"]["reasons"]) >= 3
+    assert len(found["memory_plan"]["reasons"]) >= 3 and found["load_s"] > 0
     assert found["versions"]["sqlite"].count(".") == 2 and found["versions"]["torch"]
     ill = octavo("doctor", home=tmp_path)
-    assert ill.returncode == 1 and "problem: The model smollm2-135m is not on this machine" in ill.stdout
+    assert ill.returncode == 1
+    assert ill.stdout.startswith("The model does not answer: The model smollm2-135m is not on this machine")
+    assert "memory shared with other programs: yes" in ill.stdout
     assert "secret" not in done.stdout and "octavo-" not in done.stdout
 
 
@@ -212,7 +255,7 @@ def test_answers_end_when_the_server_does(starter_model: Path) -> None:
     process, line = serve("--port", "0")
     address, key = line.split()[0], line.split()[-1]
     body: dict[str, Any] = {"model": "smollm2-135m", "stream": True, "messages": []}
-    body["messages"] = [{"role": "user", "content": "Count from 1 to 1000."}]
+    body["messages"] = [{"role": "user", "content": LONG}]
     headers = {"authorization": f"Bearer {key}"}
     with httpx.stream(
         "POST", f"{address}/chat/completions", json=body, headers=headers, timeout=30
@@ -230,7 +273,7 @@ def test_ctrl_c(starter_model: Path, tmp_path: Path) -> None:
     process, line = serve("--port", "0")
     assert "ready" in line
     assert end(process, signal.SIGINT) == (0, "", "")
-    command = [sys.executable, "-m", "app", "chat", "Count from 1 to 1000.", "--temperature", "0"]
+    command = [sys.executable, "-m", "app", "chat", LONG, "--temperature", "0"]
     chat = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert chat.stdout and chat.stdout.read(1)
     code, _, complaints = end(chat, signal.SIGINT)

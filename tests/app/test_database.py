@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from app import database
 from app.errors import StoreError
 from app.records import Reply
 from app.store import ChatStore
@@ -283,3 +284,49 @@ def test_a_full_file_system(tmp_path: Path) -> None:
         again.close()
     finally:
         subprocess.run(["umount", tmp_path], check=True)
+
+
+HOLDER = """
+import sqlite3, sys, time
+other = sqlite3.connect(sys.argv[1], isolation_level=None)
+other.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+time.sleep(0.3)
+other.execute("ROLLBACK")
+"""
+
+
+@pytest.mark.parametrize("write", ["rename", "fresh", "begin_turn"])
+def test_what_another_program_locks_for_a_moment_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: str
+) -> None:
+    monkeypatch.setattr(database, "PRAGMAS", (*database.PRAGMAS, "busy_timeout=60000"))
+    store = ChatStore(tmp_path / "chats.db")
+    chat = store.fresh("model", "", "").id
+    holder = start(HOLDER, tmp_path / "chats.db")
+    assert holder.stdout and holder.stdout.readline() == "locked\n"
+    assert [each.id for each in store.chats()] == [chat]  # at once
+    calls = {
+        "rename": lambda: store.rename(chat, "t"),
+        "fresh": lambda: store.fresh("model", "", ""),
+        "begin_turn": lambda: store.begin_turn(chat, None, "q", title="t", model="model"),
+    }
+    calls[write]()
+    assert holder.communicate(timeout=60) == ("", "")
+    store.close()
+
+
+def test_a_file_that_another_program_has_locked(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    store = ChatStore(path)
+    chat = store.fresh("model", "", "")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match=r"Another program works with .*chats\.db\. Close it and try again"):
+        store.rename(chat.id, "a title")
+    assert [each.id for each in store.chats()] == [chat.id]
+    other.execute("ROLLBACK")
+    other.close()
+    store.rename(chat.id, "a title")
+    assert [each.title for each in store.chats()] == ["a title"]
+    store.close()

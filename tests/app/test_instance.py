@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from app.errors import AlreadyRunning, AppError
-from app.instance import Instance, running_port
+from app.instance import Instance, Running, running, running_port
+from app.keys import Keys
 from app.settings import Home
 from tests.source_tree import ROOT
 
 HOLDER = """
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from app.instance import Instance
 from app.settings import Home
 instance = Instance(Home(Path(sys.argv[1])))
@@ -71,6 +77,58 @@ def test_one_that_never_shows_its_page(tmp_path: Path) -> None:
     with pytest.raises(AppError, match="has not shown its page"):
         running_port(home, timeout=0)
     end(first)
+
+
+@pytest.mark.parametrize(
+    ("health", "model", "fault"),
+    [
+        ({"status": "ok", "model": "m"}, "m", ""),
+        ({"status": "loading", "model": "m", "reason": "The model is loading."}, "m", ""),
+        ({"status": "error", "model": "m", "reason": "A kernel gave NaN."}, "m", "A kernel gave NaN."),
+        ([], "", "It does not say how it is"),
+    ],
+)
+def test_a_running_one_is_asked_how_it_is(tmp_path: Path, health: object, model: str, fault: str) -> None:
+    home = Home(tmp_path)
+
+    class Health(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = self.headers["Authorization"] == f"Bearer {Keys(home).api_key}"
+            self.send_response(200 if known and self.path == "/health" else 401)
+            self.end_headers()
+            self.wfile.write(json.dumps(health).encode() if known else b"")
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Health)
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    instance = Instance(home)
+    try:
+        instance.announce(server.server_port)
+        there = running(home)
+        assert (there.port, there.model) == (server.server_port, model) and there.fault.startswith(fault)
+        assert bool(there.fault) == bool(fault)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    gone = running(home)
+    assert gone.model == "" and gone.fault.startswith("It does not say")
+    instance.close()
+
+
+def test_wishes_that_a_running_one_does_not_grant() -> None:
+    there = Running(8642, "smollm2-135m", "")
+    for port, model in ((None, None), (8642, "smollm2-135m"), (8642, "/models/smollm2-135m.gguf")):
+        there.check_wishes(port, model)
+    for port, model in ((9000, None), (None, "qwen2.5-coder-1.5b"), (8642, "other.gguf")):
+        with pytest.raises(
+            AppError, match=r"already running, with the model smollm2-135m at http.*:8642\. End"
+        ):
+            there.check_wishes(port, model)
+    Running(8642, "", "").check_wishes(None, "anything")  # one that does not say
 
 
 @pytest.mark.parametrize("note", ["", "{}", "[]", '{"port": "x"}', "\0"])

@@ -10,7 +10,7 @@ import pytest
 from app import model_store
 from app.catalogue import read_catalogue
 from app.errors import AppError, DamagedModel, ModelMissing
-from app.model_store import ModelStore, in_words
+from app.model_store import ModelFile, ModelStore, model_name
 from app.settings import Home
 from tests.app.wheels import tiny_model
 
@@ -67,10 +67,15 @@ def test_one_that_is_not_there(tmp_path: Path) -> None:
 
 def test_any_file_by_its_path(tmp_path: Path, store: ModelStore) -> None:
     path = tmp_path / "my model.gguf"
-    with pytest.raises(ModelMissing, match=r"no file .*my model\.gguf"):
+    with pytest.raises(ModelMissing, match=r"no file or folder .*my model\.gguf"):
         store.find(str(path))
     path.write_bytes(b"anything")
-    assert (store.find(str(path)).name, store.name(str(path))) == ("my model", "my model")
+    assert (store.find(str(path)).name, model_name(str(path))) == ("my model", "my model")
+    with pytest.raises(ModelMissing, match="There is no file"):
+        store.find("x" * 5000 + ".gguf")
+    folder = path.with_name("Qwen2.5-1.5B")  # not a name with an ending
+    folder.mkdir()
+    assert store.find(str(folder)) == ModelFile("Qwen2.5-1.5B", folder)
     with pytest.raises(ModelMissing, match="~nobody-has-this-name"):
         store.find("~nobody-has-this-name/x.gguf")
 
@@ -79,11 +84,3 @@ def test_any_file_by_its_path(tmp_path: Path, store: ModelStore) -> None:
 def test_an_unknown_id(store: ModelStore, id: str) -> None:
     with pytest.raises(AppError, match="There is no model"):
         store.find(id)
-
-
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [(0, "0 bytes"), (999, "999 bytes"), (98_362_432, "98.4 MB"), (1_117_320_768, "1.12 GB")],
-)
-def test_sizes_in_words(size: int, words: str) -> None:
-    assert in_words(size) == words

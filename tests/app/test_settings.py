@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from app.catalogue import read_catalogue
 from app.errors import BadSettings
 from app.settings import Home, load_settings, prepare_process
+from engine import SamplingParams
+from installer.errors import SetupError
+from installer.starter import octavo_home
 
 
 def write(tmp_path: Path, text: str) -> Home:
@@ -22,10 +27,31 @@ def test_a_user_who_is_not_there(tmp_path: Path) -> None:
     assert Home.find({"OCTAVO_HOME": "~nobody-has-this-name/x"}).path.name == "x"
 
 
+def test_a_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nowhere)
+    with pytest.raises(BadSettings, match=r"no home folder\. Set OCTAVO_HOME"):
+        Home.find({})
+    with pytest.raises(SetupError, match=r"no home folder\. Set OCTAVO_HOME"):
+        octavo_home({})
+    Home.find({"OCTAVO_HOME": str(tmp_path / "x")}).prepare()
+    assert octavo_home({"OCTAVO_HOME": str(tmp_path / "x")}) == tmp_path / "x"
+
+
 def test_without_a_file_all_is_default(tmp_path: Path) -> None:
     settings = load_settings(Home(tmp_path))
     assert (settings.model, settings.port, settings.system_prompt) == ("smollm2-135m", 8642, "")
-    assert settings.engine.num_chats == 8 and settings.sampling.temperature == 0.7
+    assert settings.engine.num_chats == 8 and settings.sampling == read_catalogue().sampling("smollm2-135m")
+
+
+def test_the_file_counts_more_than_the_model_s_own_sampling(tmp_path: Path) -> None:
+    own = read_catalogue().sampling("smollm2-135m")
+    assert own.max_tokens == 1024 and own != SamplingParams()
+    home = write(tmp_path, "[sampling]\nmax_tokens = 7\nseed = 1")
+    assert load_settings(home).sampling == replace(own, max_tokens=7, seed=1)
+    assert load_settings(home, model="/some/file.gguf").sampling == SamplingParams(max_tokens=7, seed=1)
 
 
 def test_everything_can_be_set(tmp_path: Path) -> None:
@@ -72,10 +98,16 @@ def test_what_was_given_counts_more_than_the_file(tmp_path: Path) -> None:
         ("num_chats = 0", "num_chats", "0"),
         ("model = 3", "model", "3"),
         ("prot = 3", "prot", "3"),
+        ('"a\\nb" = 3', "'a\\nb' = 3 is not", "3"),
+        ('"" = 3', "'' = 3 is not", "3"),
         ("sampling = 3", "sampling", "3"),
         ("[sampling]\ntemperature = -1", "temperature", "-1"),
         ("[sampling]\ntemperature = nan", "temperature", "nan"),
         ('[sampling]\ntemperature = "hot"', "sampling.temperature", "hot"),
+        (f"[sampling]\ntop_k = 1{'0' * 400}", "top_k", "1000"),
+        (f"[sampling]\ntop_k = -1{'0' * 400}", "top_k", "-1000"),
+        (f"[sampling]\ntemperature = 1{'0' * 400}", "temperature", "1000"),
+        (f"[engine]\nthreads = 1{'0' * 400}", "threads", "10,000"),
         ("[sampling]\nheat = 1", "sampling.heat", "1"),
         ("[sampling]\nstop = [1]", "sampling.stop", "1"),
         ("[sampling]\nmax_tokens = 0", "max_tokens", "0"),
@@ -113,6 +145,13 @@ def test_a_file_that_is_no_toml(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "settings.toml").write_bytes(content)
     with pytest.raises(BadSettings, match=r"settings\.toml can't be read"):
         load_settings(Home(tmp_path))
+
+
+@pytest.mark.parametrize("key", ["[sampling]\nseed", "port", "prot", "[engine]\nthreads"])
+@pytest.mark.parametrize("digits", ["1" * 5000, "0x" + "f" * 5000])
+def test_numbers_of_5_000_digits(tmp_path: Path, key: str, digits: str) -> None:
+    with pytest.raises(BadSettings, match=r"settings\.toml.*: Exceeds the limit"):
+        load_settings(write(tmp_path, f"{key} = {digits}"))
 
 
 def test_this_platform_s_folder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,5 +193,7 @@ def test_the_environment_of_what_is_imported_later(tmp_path: Path) -> None:
 
 def test_a_home_that_can_t_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
+    with pytest.raises(BadSettings, match="file is a file; it must be a folder"):
+        Home(tmp_path / "file").prepare()
     with pytest.raises(BadSettings, match="can't be used"):
         Home(tmp_path / "file" / "home").prepare()

@@ -51,5 +51,5 @@ def tiny_model(folder: Path, monkeypatch: pytest.MonkeyPatch, parts: tuple[bytes
         wheels.append(wheel)
     content = b"".join(parts)
     digest = hashlib.sha256(content).hexdigest()
-    variant = Variant("tiny.gguf", "GGUF", len(content), digest, tuple(wheels))
+    variant = Variant("GGUF Q4_0", "tiny.gguf", len(content), digest, tuple(wheels))
     return TinyModel(Catalogue((Model("tiny", "Tiny", "MIT", 10, 5, (variant,)),)), content, folder)

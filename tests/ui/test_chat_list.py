@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from app import UnknownChat
-from tests.ui.conftest import Profile, Served, answer, chat_of, say
+from tests.ui.conftest import NewProfile, Profile, Served, answer, chat_of, say
 
 
 def titled(page: Page, served: Served, title: str) -> str:
@@ -32,6 +34,53 @@ def test_search_by_title(page: Page, served: Served) -> None:
     expect(page.locator(f"[data-chat='{apples}']")).to_have_class("chat is-current")
     page.press("#search", "Escape")
     expect(page.locator(f"[data-chat='{pears}']")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_search_in_a_hidden_list(served: Served, new_profile: NewProfile, width: int) -> None:
+    page = new_profile(served, viewport={"width": width, "height": 860}).open()
+    for _ in range(2):
+        if width > 767:
+            page.keyboard.press("Control+b")
+        expect(page.locator("#rail-part")).not_to_be_in_viewport()
+        page.locator("#draft").focus()
+        page.keyboard.press("Control+k")
+        page.keyboard.type("pear")
+        expect(page.locator("#search")).to_have_value("pear")
+        expect(page.locator("#search")).to_be_in_viewport(ratio=1)
+        expect(page.locator("#draft")).to_have_value("")
+        page.keyboard.press("Escape")
+        expect(page.locator("#draft")).to_be_focused()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"viewport": {"width": 390, "height": 844}},
+        {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},
+        {"viewport": {"width": 1024, "height": 768}, "is_mobile": True, "has_touch": True},
+    ],
+    ids=["narrow", "phone", "tablet"],
+)
+def test_every_chat_can_be_renamed_and_deleted_without_hovering(
+    served: Served, new_profile: NewProfile, options: dict[str, Any]
+) -> None:
+    page = new_profile(served, **options).open()
+    chat = titled(page, served, "A title that is long enough to be cut off, and then some")
+    titled(page, served, "The open one")
+    if options["viewport"]["width"] < 768:
+        page.get_by_role("button", name="Show or hide the chats").click()
+    row = page.locator(f"[data-chat='{chat}']")
+    expect(row).not_to_have_class("chat is-current")
+    for name in ("Rename", "Delete"):
+        expect(row.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
+    row.get_by_role("button", name="Rename").click()
+    row.get_by_role("textbox").fill("Renamed")
+    row.get_by_role("textbox").press("Enter")
+    expect(row.locator(".title")).to_have_text("Renamed")
+    row.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(row).to_have_count(0)
 
 
 def test_rename(page: Page, served: Served) -> None:

@@ -73,6 +73,7 @@ def test_a_reload_in_the_middle_of_an_answer(page: Page, served: Served) -> None
 def test_an_answer_goes_on_while_no_tab_is_open(profile: Profile, served: Served) -> None:
     page = profile.open()
     stream = say(page, served, "Go on")
+    expect(page.locator("#stop")).to_be_visible()
     address = page.url
     page.close()
     stream.write("written unseen")
@@ -177,13 +178,12 @@ def test_copies_are_exact(served: Served, new_profile: NewProfile) -> None:
 
 def test_long_chats_come_in_pieces(page: Page, served: Served) -> None:
     served.model.answer = lambda request: f"answer to {request.messages[-1].content}"
-    chats, chat = served.services.chats, chat_of(page)
+    chats, chat = served.services.chats, ""
     for turn in range(30):
-        chats.send(chat, f"question {turn}")
+        chat = chats.send(chat, f"question {turn}")
         while chats.busy(chat):
             chats.wait(chat, chats.version(chat), 1)
-    page.reload()
-    usable(page)
+    page.locator(".chat .open").click()
     rows = page.locator("#talk .message-row")
     expect(rows).to_have_count(40)
     expect(rows.last).to_be_in_viewport()
@@ -243,12 +243,146 @@ def _set_hidden(page: Page, hidden: bool) -> None:
 
 def test_two_tabs_on_one_chat(profile: Profile, served: Served) -> None:
     first = profile.open()
-    second = profile.open(f"?chat={chat_of(first)}")
     stream = say(first, served, "Both see it")
     stream.write("yes")
+    expect(answer(first)).to_have_text("yes")
+    second = profile.open(f"?chat={chat_of(first)}")
     expect(answer(second)).to_have_text("yes")
+    stream.write(" and no")
     stream.finish()
+    expect(answer(second)).to_have_text("yes and no")
     expect(second.locator("#send")).to_be_visible()
+
+
+def test_two_tabs_on_a_blank_page_begin_two_chats(profile: Profile, served: Served) -> None:
+    tabs = [profile.open(), profile.open()]
+    streams = [say(tab, served, f"Chat {place}") for place, tab in enumerate(tabs)]
+    for place, (tab, stream) in enumerate(zip(tabs, streams)):
+        stream.write(f"answer {place}")
+        expect(answer(tab)).to_have_text(f"answer {place}")
+        expect(tab.locator(".notice")).to_be_hidden()
+        expect(tab.locator(".chat")).to_have_count(2)
+    assert chat_of(tabs[0]) != chat_of(tabs[1])
+
+
+def test_a_suggestion_is_sent(page: Page, served: Served) -> None:
+    page.fill("#draft", "kept for later")
+    page.get_by_role("button", name="Write a short poem about rain").click()
+    stream = served.model.next_stream()
+    stream.write("Drip.")
+    stream.finish()
+    expect(page.locator("#talk .said")).to_have_text("Write a short poem about rain")
+    expect(answer(page)).to_have_text("Drip.")
+    expect(page.locator("#draft")).to_have_value("kept for later")
+
+
+def test_the_context_meter_grows_with_the_answer(page: Page, served: Served) -> None:
+    meter = page.get_by_role("meter")
+    stream = say(page, served, "Count")
+    stream.write("1234")
+    expect(meter).to_have_text("14 / 2,048")
+    stream.write("5")
+    expect(meter).to_have_text("15 / 2,048")
+    stream.finish()
+    page.get_by_role("button", name="Try again").click()
+    stream = served.model.next_stream()
+    expect(meter).to_have_text("10 / 2,048")
+    stream.write("12")
+    expect(meter).to_have_text("12 / 2,048")
+    stream.finish()
+
+
+def test_a_notice_goes_with_its_cause(profile: Profile, served: Served) -> None:
+    first = profile.open()
+    stream = say(first, served, "Long")
+    stream.write("begun")
+    expect(answer(first)).to_have_text("begun")
+    second = profile.open(f"?chat={chat_of(first)}")
+    expect(answer(second)).to_have_text("begun")
+    refused = "octavo.act('send', { chat: octavo.state.chat, text: 'too soon' })"
+    notice = second.locator(".notice")
+    second.evaluate(refused)
+    expect(notice).to_contain_text("still answering")
+    second.type("#draft", "x")
+    expect(notice).to_be_hidden()
+    second.evaluate(refused)
+    expect(notice).to_contain_text("still answering")
+    stream.finish()
+    expect(notice).to_be_hidden()
+
+
+# Playwright's offline leaves connections alone that are there already
+BREAKABLE = """const real = window.fetch;
+    window.fetch = async (url, options) => {
+        const answer = await real(url, options);
+        if (!(url.url ?? String(url)).includes("queue/data")) return answer;
+        const reader = answer.body.getReader();
+        const body = new ReadableStream({
+            start: (way) => { window.breakStream = () => way.error(new TypeError("network error")) },
+            pull: async (way) => {
+                const { done, value } = await reader.read();
+                return done ? way.close() : way.enqueue(value) } });
+        return new Response(body, { headers: answer.headers }) }"""
+
+
+def test_the_server_is_lost_while_it_answers(profile: Profile, served: Served) -> None:
+    """The page says so in its own words, once; Gradio's are not seen. It goes on by itself."""
+    profile.context.add_init_script(BREAKABLE)
+    page = profile.open()
+    stream = say(page, served, "Talk")
+    stream.write("half")
+    expect(answer(page)).to_have_text("half")
+    profile.context.set_offline(True)
+    page.evaluate("breakStream()")
+    expect(page.locator(".notice")).to_contain_text("Octavo does not answer")
+    expect(page.locator("#head-part .model")).to_be_hidden()
+    expect(page.locator(".toast-body").first).to_be_attached()
+    expect(page.locator(".toast-body").first).to_be_hidden()
+    stream.write(" and whole")
+    profile.context.set_offline(False)
+    expect(answer(page)).to_have_text("half and whole")
+    expect(page.locator(".notice")).to_be_hidden()
+    stream.finish()
+    profile.errors.clear()  # what Chromium says of requests that could not be made
+
+
+HELD = """() => { const real = fetch, held = []; window.held = held;
+    window.fetch = async (url, options) => {
+        if (!String(url).includes("queue/join")) return real(url, options);
+        const answer = real(url, options);
+        if (held.length >= 1) { held.push(1); return answer; }
+        held.push(1);
+        return new Promise(() => {}); } }"""
+
+
+def test_a_view_that_is_lost_on_the_way_is_asked_for_again(page: Page, served: Served) -> None:
+    stream = say(page, served, "Lost")
+    stream.write("found")
+    stream.finish()
+    expect(answer(page)).to_have_text("found")
+    page.evaluate(HELD)
+    page.keyboard.press("Control+Shift+O")
+    expect(page.get_by_role("heading", name="A blank page.")).to_be_visible()
+    page.wait_for_function("held.length > 1 && octavo.state.view.chat === ''")
+
+
+OVERTAKING = """() => { const real = fetch; let first = null;
+    window.fetch = (url, options) => {
+        if (!String(url).includes("queue/join")) return real(url, options);
+        if (first) { const late = first; first = null; return real(url, options).finally(late); }
+        return new Promise(done => { first = () => done(real(url, options)) }) } }"""
+
+
+def test_requests_that_overtake_each_other(page: Page, served: Served) -> None:
+    """The older one comes later, is not followed, and the page shows what was wanted last."""
+    stream = say(page, served, "One")
+    stream.write("first")
+    stream.finish()
+    expect(page.locator("#send")).to_be_visible()
+    page.evaluate(OVERTAKING)
+    page.evaluate("octavo.show(octavo.state.chat); octavo.show('')")
+    page.wait_for_function("octavo.state.chat === '' && octavo.state.view.chat === ''")
+    expect(page.locator("#talk .message-row")).to_have_count(0)
 
 
 def test_a_message_before_the_model_is_loaded(tmp_path: Path, new_profile: NewProfile) -> None:
@@ -265,6 +399,7 @@ def test_a_message_before_the_model_is_loaded(tmp_path: Path, new_profile: NewPr
         stream.write("Now I am.")
         stream.finish()
         expect(answer(page)).to_have_text("Now I am.")
+        assert page.evaluate("octavo.state.status.state") == "ready"  # the view brought it along
         expect(page.locator(".notice")).to_be_hidden()
         served.model.fault = "The engine stopped: a fault in step 12."
         expect(page.locator(".notice")).to_contain_text("a fault in step 12")

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.ui.conftest import NewProfile, Profile, Served, answer, say, usable
 from ui.shell import ASSETS
 
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 LIGHT, DARK = "rgb(251, 249, 245)", "rgb(28, 27, 25)"
 
 
@@ -37,13 +38,12 @@ def test_a_chosen_theme_stays(served: Served, new_profile: NewProfile) -> None:
     assert "dark" in (
         page.locator("body").get_attribute("class") or ""
     )  # Gradio's own colours, of code for one
-    page.get_by_role("button", name="As the system").click()
+    page.get_by_role("button", name="System").click()
     page.wait_for_function("colour => getComputedStyle(document.body).backgroundColor === colour", arg=LIGHT)
 
 
 def test_a_narrow_screen(served: Served, new_profile: NewProfile) -> None:
-    options = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
-    page = new_profile(served, **options).open()
+    page = new_profile(served, **PHONE).open()
     stream = say(page, served, "w" * 120)
     stream.write(
         "A row:\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```\n" + "long line " * 30 + "\n```\n" + "x" * 200
@@ -65,11 +65,27 @@ def test_a_narrow_screen(served: Served, new_profile: NewProfile) -> None:
     expect(page.locator("#rail-part")).not_to_be_in_viewport()
 
 
+@pytest.mark.parametrize("width", [768, 1280])
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "/ anywhere else jumps to this box"), ("zh-CN", "在别处按 / 跳到输入框")]
+)
+def test_the_keys_fit_on_one_line(
+    served: Served, new_profile: NewProfile, language: str, words: str, width: int
+) -> None:
+    page = new_profile(served, locale=language, viewport={"width": width, "height": 860}).open()
+    keys = page.locator("#keys")
+    expect(keys).to_contain_text(words)
+    line = keys.evaluate("e => e.getBoundingClientRect().height / parseFloat(getComputedStyle(e).lineHeight)")
+    assert round(line) == 1
+
+
 def test_chinese(served: Served, new_profile: NewProfile) -> None:
     page = new_profile(served, locale="zh-CN").open()
     expect(page.get_by_role("heading", name="空白的一页。")).to_be_visible()
     expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
     expect(page.locator("#draft")).to_have_attribute("placeholder", "输入消息")
+    expect(page.get_by_role("heading", level=1)).to_have_text("新对话")
+    expect(page).to_have_title("新对话 · Octavo")
 
 
 def test_everything_to_press_has_a_name(page: Page, served: Served) -> None:

@@ -40,9 +40,8 @@ def octavo(home: Path, *words: str) -> subprocess.Popen[str]:
 
 @contextmanager
 def running(home: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The page's process and its link."""
-    missing = home / "no-model.gguf"  # the page works without a model, and says so
-    process = octavo(home, "run", "--no-browser", "--port", str(port), "--model", str(missing))
+    """The page's process and its link. There is no model: the page works without, and says so."""
+    process = octavo(home, "run", "--no-browser", "--port", str(port))
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -67,13 +66,17 @@ def test_the_page_s_life(tmp_path: Path) -> None:
         second = octavo(home.path, "--no-browser", "--port", str(port))  # no word at all: run
         code, out, err = end(second)
         assert (code, err) == (0, "")
-        said, ready = out.splitlines()
-        assert f"already running at http://127.0.0.1:{port}" in said and READY.fullmatch(ready)
-        with opener.open(ready.split(": ", 1)[1], timeout=PATIENCE_S) as page:
+        said, there = out.splitlines()
+        assert f"already running at http://127.0.0.1:{port}" in said
+        with opener.open(there.split(": ", 1)[1], timeout=PATIENCE_S) as page:
             assert page.status == 200
+        for option, value in (("--port", str(port + 1)), ("--model", "qwen2.5-coder-1.5b")):
+            code, out, err = end(octavo(home.path, "run", "--no-browser", option, value))
+            assert (code, out) == (1, "") and "with the model smollm2-135m at http" in err and "End it" in err
+        assert process.stderr is not None
+        assert "octavo models pull" in process.stderr.readline()  # what the page says, too
         process.send_signal(signal.SIGINT if os.name != "nt" else signal.SIGTERM)
-        code, out, err = end(process)
-        assert (code, out, err) == (0, "", "")
+        assert end(process) == (0, "", "")
     assert not (home / "instance.json").exists()
 
 
@@ -85,6 +88,40 @@ def test_a_port_that_another_program_has(tmp_path: Path) -> None:
         code, out, err = end(octavo(tmp_path, "run", "--no-browser", "--port", str(port)))
     assert code == 1 and out == ""
     assert err.count("\n") == 1 and f"Port {port}" in err and "--port" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--model", "nope"), "There is no model 'nope'."),
+        (("--model", "no/such.gguf"), "There is no file or folder no/such.gguf."),
+        (("--port", "99999999"), "port is 99999999; it must lie between 1 and 65535."),
+    ],
+)
+def test_what_can_t_be_is_said_before_anything_starts(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    code, out, err = end(octavo(tmp_path, "run", "--no-browser", *words))
+    assert (code, out) == (1, "") and said in err and err.count("\n") == 1
+
+
+def test_a_port_that_is_taken_at_the_last_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ui import __main__ as command, shell
+
+    with socket.socket() as other:
+
+        def too_late(blocks: object, port: int, *rest: object) -> None:
+            other.bind(("127.0.0.1", port))
+            other.listen()
+            raise OSError("Cannot find empty port in range")
+
+        monkeypatch.setattr(shell, "serve", too_late)
+        monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+        monkeypatch.setenv("OCTAVO_HOME", str(make_home(tmp_path).path))
+        assert command.main(["run", "--no-browser", "--port", str(free_port())]) == 1
+    assert "another program uses it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [("key",), ("models", "--json"), ("--version",), ("no-such-word",)])

@@ -14,9 +14,7 @@ import importlib.util, json, sys
 if {first!r}: __import__({first!r})
 import ui, app, ui.strings
 before = [name for name in ("gradio", "pandas", "torch") if name in sys.modules]
-from ui.__main__ import without_pandas
-with without_pandas():
-    app.ChatService
+app.ChatService
 import ui.chat_page
 from ui.quick_gradio import gradio
 import gradio.component_meta

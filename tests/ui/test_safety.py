@@ -87,6 +87,14 @@ HOSTILE: list[object] = [
 ]
 
 
+@pytest.mark.parametrize("asked", [*HOSTILE, {"chat": [], "last": -7, "ask": "1"}, {"last": 1e9, "ask": {}}])
+def test_what_a_tab_asks_to_see_is_not_trusted(asked: object) -> None:
+    from ui.chat_page import MOST_MESSAGES, wanted
+
+    chat, last, ask = wanted(asked)
+    assert isinstance(chat, str) and 1 <= last <= MOST_MESSAGES and ask == 0
+
+
 @pytest.mark.parametrize("payload", HOSTILE)
 def test_what_a_browser_sends_is_not_trusted(served: Served, payload: object) -> None:
     from ui.chat_page import ChatPage
@@ -156,6 +164,13 @@ def test_the_page_shows_itself_to_no_frame_and_loads_from_nowhere_else(
     assert response is not None
     policy = response.headers["content-security-policy"]
     assert "frame-ancestors 'none'" in policy and "connect-src 'self'" in policy
+
+
+def test_the_browser_asks_for_no_manifest(profile: Profile) -> None:
+    """It would send no cookie, and the console would show a 401."""
+    page = profile.open()
+    found = profile.context.new_cdp_session(page).send("Page.getAppManifest")
+    assert (found["url"], found["errors"]) == ("", [])
 
 
 def test_a_walk_over_all_routes_of_the_real_page(served: Served) -> None:

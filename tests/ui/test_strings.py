@@ -28,6 +28,7 @@ COMPUTED = STATES | {
     "try_3",
     "answering",
     "unread",
+    *("locked", "locked_text", "locked_how"),  # locked.py's
 }
 
 

@@ -4,14 +4,13 @@ const root = element.querySelector(".desk");
 const { el, tool, icon, mark, number, fill, words: w } = octavo;
 const draft = el("textarea", {
   id: "draft", rows: 1, placeholder: w.ask, "aria-label": w.ask, "aria-describedby": "keys", disabled: true,
-  oninput: () => { keep(); fit(); }, onkeydown: key,
+  "aria-keyshortcuts": "/", oninput: typed, onkeydown: key,
 });
-const send = tool("up", w.send, submit, { id: "send", class: "round" });
+const send = tool("up", w.send, () => submit(draft.value), { id: "send", class: "round" });
 const stopLabel = { title: `${w.stop} (Esc)`, hidden: true };
 const stop = tool("stop", w.stop, halt, { id: "stop", class: "round", ...stopLabel });
 const notice = el("div", { class: "notice", role: "status" });
-const take = (text) => { put(text); draft.focus(); };
-const idea = (name) => el("button", { type: "button", onclick: () => take(w[name]) }, w[name]);
+const idea = (name) => el("button", { type: "button", onclick: () => submit(w[name]) }, w[name]);
 const ideas = el("div", { class: "ideas" }, idea("try_1"), idea("try_2"), idea("try_3"));
 root.append(
   tool("down", w.to_end, () => octavo.toEnd(), { id: "to-end", class: "round" }),
@@ -35,27 +34,35 @@ function fit() {
   draft.style.height = `${draft.scrollHeight}px`;
 }
 function put(text) { draft.value = text; keep(); fit(); }
+function typed() {
+  keep();
+  fit();
+  if (octavo.state.notice) octavo.set({ notice: null }); // it was about what stood here before
+}
 
 function key(event) {
   // 229: the Enter that ends a word of an input method
   const composing = event.isComposing || event.keyCode === 229;
   if (event.key !== "Enter" || event.shiftKey || composing) return;
   event.preventDefault();
-  submit();
+  submit(draft.value);
 }
-async function submit() {
-  const text = draft.value;
+async function submit(text) {
   const { chat, view } = octavo.state;
-  if (sending || !chat || view?.busy || !text.trim()) return;
+  const busy = view?.chat === chat && view.busy;
+  if (sending || busy || !text.trim()) return;
   sending = true;
   const answer = await octavo.act("send", { chat, text });
   sending = false;
   if (!answer) return;
   sessionStorage.removeItem(place(chat));
   if (octavo.state.chat !== chat) return;
-  if (draft.value === text) put("");
+  if (draft.value === text) draft.value = "";
+  chatNow = answer.chat; // what was written meanwhile goes on there
+  keep();
+  fit();
   octavo.toEnd();
-  octavo.show(chat);
+  octavo.show(answer.chat);
 }
 function halt(event) {
   event.stopPropagation();
@@ -88,8 +95,8 @@ function tell(state) {
 }
 octavo.use((state) => {
   const { view, chat } = state;
-  const here = view && view.chat === chat;
-  if (chat && chat !== chatNow) {
+  const here = view?.chat === chat;
+  if (chat !== chatNow) {
     chatNow = chat;
     put(sessionStorage.getItem(place(chat)) ?? "");
   }
@@ -99,6 +106,6 @@ octavo.use((state) => {
   }
   stop.hidden = !(here && view.busy);
   send.hidden = !stop.hidden;
-  if (here) document.documentElement.classList.toggle("is-empty", !view.notes.length);
+  if (here || !chat) document.documentElement.classList.toggle("is-empty", !chat);
   tell(state);
 });

@@ -6,7 +6,9 @@ window.octavo = (() => {
   const words = window.octavoWords[language];
   document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
 
-  const state = { chat: null, chats: null, status: null, view: null, notice: null, online: true };
+  // `chat` is the one on screen, "" a blank page; `view` is what the server last said of a chat
+  const chat = new URLSearchParams(location.search).get("chat") ?? "";
+  const state = { chat, chats: null, status: null, view: null, notice: null, online: true };
   const users = new Set();
   const set = (change) => { Object.assign(state, change); for (const user of users) user(state); };
   const use = (draw) => { users.add(draw); draw(state); };

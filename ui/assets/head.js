@@ -8,14 +8,17 @@ const chip = el("div", { class: "model", role: "status" }, dot, model);
 const bar = el("i");
 const count = el("span");
 const meter = el("div", { class: "meter", role: "meter", "aria-valuemin": 0 }, el("b", {}, bar), count);
-const toggle = tool("list", w.list, octavo.toggleDrawer, { id: "toggle-rail" });
+const keys = { title: `${w.list} (Ctrl+B)`, "aria-keyshortcuts": "Control+B" };
+const toggle = tool("list", w.list, octavo.toggleDrawer, { id: "toggle-rail", ...keys });
 element.querySelector(".head").append(toggle, title, chip, meter);
 
 function drawModel({ model: name, state, message, progress }) {
   const percent = state === "loading" && progress ? ` ${number(100 * progress)} %` : "";
   dot.className = "state " + state;
-  model.textContent = state === "ready" ? name : `${name} · ${w[state]}${percent}`;
-  chip.title = message || w[state];
+  // without the ending that says how a file is quantized
+  const short = name.replace(/[.-](IQ|Q|BF|F)\d\w*$/i, "");
+  model.textContent = state === "ready" ? short : `${short} · ${w[state]}${percent}`;
+  chip.title = `${name}: ${message || w[state]}`;
 }
 function drawMeter({ used, limit }) {
   const share = Math.min(1, used / limit);
@@ -26,15 +29,20 @@ function drawMeter({ used, limit }) {
   const values = { label: meter.title, valuenow: used, valuemax: limit };
   for (const [name, value] of Object.entries(values)) meter.setAttribute("aria-" + name, value);
 }
-octavo.use(({ view, status, chats, chat }) => {
+octavo.use(({ view, status, chats, chat, online }) => {
+  const here = view?.chat === chat ? view : null;
   const listed = chats?.find(({ id }) => id === chat);
-  title.textContent = title.title = (listed ?? view)?.title || w.untitled;
-  document.title = `${view?.busy ? "● " : ""}${title.title} · Octavo`;
-  chip.hidden = !status;
+  title.textContent = title.title = (listed ?? here)?.title || w.untitled;
+  document.title = `${here?.busy ? "● " : ""}${title.title} · Octavo`;
+  chip.hidden = !status || !online;
   meter.hidden = !view?.limit;
   if (status) drawModel(status);
   if (view?.limit) drawMeter(view);
 });
-const receive = () => { if (props.value?.chat) octavo.set({ view: props.value }); };
+const receive = () => {
+  const { value } = props;
+  if (value?.error) octavo.set({ notice: value.error });
+  else if (value?.notes) octavo.set({ view: value, status: value.status });
+};
 watch("value", receive);
 receive();

@@ -5,13 +5,25 @@
 const WINDOW = 40; // messages on the page
 const QUICK_MS = 1000, CALM_MS = 3000; // between two looks
 const SILENT_MS = 5000; // a stream that says nothing for so long is asked for again
+const PATIENCE_MS = 700; // for an answer to "show", the first time
 let shown = WINDOW;
 let seen = ""; // the last frame's name
 let stamp = Infinity; // when the chat on screen was last changed
-let timer = 0;
+let timer = 0, again = 0;
+let asked = 0; // requests so far; each view says which one it answers
 let heard = 0; // when the stream was asked for, or last said something
 
-const request = (chat) => { heard = performance.now(); trigger("show", { chat, last: shown }); };
+// Gradio's client closes its stream when the last event has ended. What is asked for in that very moment is
+// answered into the closed stream, and comes out when something opens it again: so ask until there is a view.
+function request(chat, patience = PATIENCE_MS) {
+  heard = performance.now();
+  asked += 1;
+  trigger("show", { chat, last: shown, ask: asked });
+  clearTimeout(again);
+  again = setTimeout(() => {
+    if (octavo.state.online && !document.hidden) request(octavo.state.chat, 2 * patience);
+  }, patience);
+}
 
 // make `chat` the one on screen
 function turnTo(chat, push) {
@@ -47,10 +59,8 @@ octavo.act = async (what, more = {}) => {
   if (what !== "text") refresh();
   return answer;
 };
-octavo.create = async () => {
-  const answer = await octavo.act("new");
-  if (!answer) return;
-  octavo.show(answer.chat);
+octavo.create = () => {
+  octavo.show("");
   octavo.closeDrawer();
   document.getElementById("draft")?.focus();
 };
@@ -58,19 +68,18 @@ octavo.create = async () => {
 // keep the chat on screen true: to what another tab did, and when its stream was lost on the way
 function follow() {
   const { chat, chats, view } = octavo.state;
-  if (!view || !chats) return;
+  if (!chat || view?.chat !== chat) return;
   const mine = chats.find(({ id }) => id === chat);
-  if (!mine && view.chat === chat) return octavo.show(null, { push: false });
   const changed = !view.busy && (mine?.busy || mine?.updated > stamp);
-  const behind = view.chat !== chat || (view.busy && !mine?.busy);
-  const silent = view.busy && performance.now() - heard > SILENT_MS;
-  if (changed || behind || silent) request(chat);
+  const lost = view.busy && (!mine?.busy || performance.now() - heard > SILENT_MS);
+  if (!mine || changed || lost) request(chat);
   stamp = mine?.updated ?? Infinity;
 }
 async function look() {
   const frame = await ask("frame", { seen });
   if (frame.error) return octavo.set({ online: false });
   if (!octavo.state.online) return location.reload(); // Gradio gives a lost server up for good
+  if (octavo.state.notice === octavo.words.unreachable) octavo.set({ notice: null });
   if (frame.seen !== seen) octavo.set({ chats: frame.chats, status: frame.status });
   seen = frame.seen;
   follow();
@@ -88,17 +97,21 @@ async function refresh() {
 let arrived = null;
 octavo.use(({ view, chat }) => {
   if (view === arrived) return;
+  const before = arrived;
   arrived = view;
   heard = performance.now();
   document.documentElement.classList.add("is-ready");
-  if (chat === null) turnTo(view.chat, false);
-  else if (chat !== view.chat) request(chat); // this was a late word from the chat shown before
+  if (view.ask === asked) {
+    clearTimeout(again);
+    if (!before || view.chat !== chat) turnTo(view.chat, false); // another: the wanted one is not there
+    else if (before.busy !== view.busy) octavo.set({ notice: null }); // "still answering", for instance
+  } else if (view.chat !== chat) request(chat); // a late word of the chat that was shown before
 });
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) return trigger("leave");
   request(octavo.state.chat);
   refresh();
 });
-addEventListener("popstate", ({ state }) => octavo.show(state?.chat ?? null, { push: false }));
-request(new URL(location).searchParams.get("chat"));
+addEventListener("popstate", ({ state }) => octavo.show(state?.chat ?? "", { push: false }));
+request(octavo.state.chat);
 refresh();

@@ -9,10 +9,12 @@ let drawn = "";
 
 const search = el("input", {
   id: "search", type: "search", placeholder: w.search, "aria-label": w.search, autocomplete: "off",
+  "aria-keyshortcuts": "Control+K",
   oninput: () => draw(octavo.state), onkeydown: searchKey,
 });
 const list = el("nav", { class: "chats", "aria-label": w.chats });
-const how = { id: "new-chat", type: "button", title: "Ctrl+Shift+O", onclick: octavo.create };
+const keys = { title: `${w.new} (Ctrl+Shift+O)`, "aria-keyshortcuts": "Control+Shift+O" };
+const how = { id: "new-chat", type: "button", ...keys, onclick: octavo.create };
 const create = el("button", how, icon("plus"), el("span", {}, w.new));
 const themes = el("div", { class: "themes", role: "group", "aria-label": w.theme });
 for (const name of ["light", "dark", "system"]) {
@@ -35,6 +37,7 @@ function searchKey(event) {
   event.preventDefault();
   search.value = "";
   draw(octavo.state);
+  octavo.closeDrawer();
   document.getElementById("draft")?.focus();
 }
 function rename(chat) {
@@ -65,7 +68,7 @@ function askDelete(chat) {
   const sure = async () => {
     dialog.close();
     const isCurrent = octavo.state.chat === chat.id;
-    if ((await octavo.act("delete", { chat: chat.id })) && isCurrent) octavo.show(null, { push: false });
+    if ((await octavo.act("delete", { chat: chat.id })) && isCurrent) octavo.show("", { push: false });
   };
   const choice = (label, onclick, more) => el("button", { type: "button", onclick, ...more }, label);
   const no = choice(w.cancel, () => dialog.close(), { autofocus: true });
@@ -107,13 +110,12 @@ function news(chats, chat) {
   busyBefore = busy;
   unread.delete(chat);
 }
-function draw({ chats: listed, chat, view }) {
+function draw({ chats, chat, view }) {
   for (const each of themes.children)
     each.setAttribute("aria-pressed", each.dataset.themeChoice === octavo.theme);
-  if (!listed) return;
-  // the list may be a second old
-  const fresh = (each) => (each.id === view?.chat ? { ...each, busy: view.busy } : each);
-  const chats = listed.map(fresh);
+  if (!chats) return;
+  // the list may be a second old; what is set here stays when the chat is left, or its end would be news
+  for (const each of chats) if (each.id === view?.chat) each.busy = view.busy;
   news(chats, chat);
   const wanted = search.value.trim().toLowerCase();
   const sign = JSON.stringify([chats, chat, wanted, renaming, [...unread]]);

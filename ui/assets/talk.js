@@ -47,8 +47,8 @@
 
   function figures({ stats, finish }) {
     const parts = ENDS[finish] ? [ENDS[finish]] : [];
-    if (!stats) return parts.join();
-    parts.push(fill(w.speed, { value: number(stats.tokens_per_s, 1) }));
+    if (!stats?.tokens) return parts.join(); // stopped before its first word
+    if (stats.tokens_per_s) parts.push(fill(w.speed, { value: number(stats.tokens_per_s, 1) }));
     parts.push(fill(w.first, { value: number(stats.first_token_s, 2) }));
     parts.push(fill(w.cached, { cached: number(stats.cached_tokens), prompt: number(stats.prompt_tokens) }));
     return parts.join(" · ");
