@@ -1,98 +1,143 @@
-"""What is measured on a loaded model: decode speed alone and in company, prefix sharing, memory.
+"""What is measured: a measure is one round on one side, which gives named figures.
 
-Each measure takes an LLM and gives named figures; every text and seed is fixed. Machines are noisy: run one
-on a quiet machine, look at the load it prints, and compare only what was measured in one run.
+Prompts are token ids drawn from a fixed seed, answers are greedy and of fixed length: what a dense model
+costs does not depend on which tokens they are. A rate counts the tokens after the first, so prompts are not
+in it. Nothing is shared between rounds, except where `prefix` measures just that.
 """
 
 from __future__ import annotations
 
-import statistics
-import threading
+import random
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import psutil
 
-from engine import LLM, Finish, Message, Request, SamplingParams
+from .quality import quality
+from .sides import ROOT, Figures, Side
 
-Figures = dict[str, float]
-QUESTION = "Tell me a long story about a printer who folds one sheet into eight leaves."
-# about 1,500 tokens of system prompt
-DOCUMENT = " ".join(
-    f"Rule {i}: a sheet folded {i} times has {2**i} leaves, and is called format {i}." for i in range(58)
-)
+TOKENS = range(1000, 20_000)  # ids that every vocabulary here has, its special ones excepted
 
 
-def answer(llm: LLM, question: str, tokens: int, system: str = "", owner: str = "benchmark") -> Finish:
-    """Ask, wait for the end, give back how it ended; exactly `tokens` tokens are made."""
-    messages = (Message("system", system),) if system else ()
-    sampling = SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True)
-    *_, finish = llm.submit(Request((*messages, Message("user", question)), sampling, owner=owner))
-    assert isinstance(finish, Finish) and not finish.error, finish
-    return finish
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A round and what it needs to know beforehand."""
+
+    round: Callable[[Side, int], Figures]
+    compared: tuple[str, ...]  # each of these figures makes a row
+    seqs: int  # how many chats a side must be ready for
+    context: int  # tokens of each
+    rounds: int = 5
+    lower_is_better: bool = False
+    loads: bool = True  # the side is loaded before the first round
 
 
-def prefill(llm: LLM) -> Figures:
-    """Tokens of a prompt of about 512 computed in a second, nothing of it cached."""
-    rates = []
-    for run in range(5):
-        usage = answer(llm, f"{run}{run} " + DOCUMENT[:1650], 1).usage
-        rates.append((usage.prompt_tokens - usage.cached_tokens) / usage.first_token_s)
-    return {"tokens_per_s": statistics.median(rates), "prompt_tokens": usage.prompt_tokens}
+def prompt(length: int, seed: object) -> list[int]:
+    """A prompt of that many tokens; another seed gives one that shares no beginning with it."""
+    return random.Random(str(seed)).choices(TOKENS, k=length)
 
 
-def decode(llm: LLM) -> Figures:
-    """One chat: tokens a second after the first, and the time to the first of a short question."""
-    finishes = [answer(llm, f"{i}. {QUESTION}", 96) for i in range(5)]
+def rate(times: Sequence[Sequence[float]]) -> float:
+    """Tokens a second over all chats, from the moment when the last of them has its first token."""
+    begin, end = max(chat[0] for chat in times), max(chat[-1] for chat in times)
+    return sum(moment > begin for chat in times for moment in chat) / (end - begin)
+
+
+def prefill(side: Side, turn: int, length: int = 512) -> Figures:
+    """A prompt of 512 tokens, up to the first token of its answer."""
+    (times,) = side.ask("run", prompts=[prompt(length, turn)], tokens=1)["times"]
+    return {"tokens_per_s": length / times[0], "first_token_s": times[0]}
+
+
+def decode(side: Side, turn: int) -> Figures:
+    """One chat, 64 tokens after a prompt of 512."""
+    times = side.ask("run", prompts=[prompt(512, turn)], tokens=65)["times"]
+    return {"tokens_per_s": rate(times)}
+
+
+def batch(side: Side, turn: int, chats: int = 8) -> Figures:
+    """Several chats at once, 64 tokens each after prompts of 64."""
+    prompts = [prompt(64, f"{turn} {chat}") for chat in range(chats)]
+    return {"tokens_per_s": rate(side.ask("run", prompts=prompts, tokens=65)["times"]), "chats": chats}
+
+
+def prefix(side: Side, turn: int) -> Figures:
+    """A second chat under the same system prompt of 2,000 tokens: how much sooner is its first token?"""
+    system = prompt(2000, turn)
+    waits = [
+        side.ask("run", prompts=[system + prompt(16, chat)], tokens=1, share=chat > 0)["times"][0][0]
+        for chat in range(2)
+    ]
+    return {"times_sooner": waits[0] / waits[1], "first_token_s": waits[1]}
+
+
+def mixed(side: Side, turn: int) -> Figures:
+    """Four chats stream, a prompt of 6,000 tokens comes: how far does it stretch their worst gap?"""
+    streaming, calm = 4, 32
+    answer = side.ask(
+        "run",
+        prompts=[prompt(64, f"{turn} {chat}") for chat in range(streaming)],
+        tokens=2000,
+        late={"prompt": prompt(6000, turn), "after": calm},
+    )
+    *chats, late = answer["times"]
+    start = chats[0][calm - 1]
+    # the first tokens come while prompts are computed
+    gaps = [(b - a, b) for chat in chats for a, b in pairwise(chat[7:])]
+    before = max(gap for gap, end in gaps if end <= start)
+    during = max(gap for gap, end in gaps if end > start)
     return {
-        "tokens_per_s": statistics.median(f.usage.tokens_per_s for f in finishes),
-        "first_token_s": statistics.median(f.usage.first_token_s for f in finishes),
+        "stretch": during / before,
+        "worst_gap_before_s": before,
+        "worst_gap_during_s": during,
+        "late_first_token_s": late[0] - start,
     }
 
 
-def batch(llm: LLM, chats: int = 8) -> Figures:
-    """Several chats at once: tokens a second over all of them, prompts included in the time."""
-    rates = []
-    for run in range(3):
-        threads = [
-            threading.Thread(target=answer, args=(llm, f"{run} {i}. {QUESTION}", 96)) for i in range(chats)
-        ]
-        begin = time.perf_counter()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        rates.append(chats * 96 / (time.perf_counter() - begin))
-    return {"chats": chats, "tokens_per_s": statistics.median(rates)}
+def memory(side: Side, turn: int) -> Figures:
+    """Resident memory after eight chats, beyond weights and what holds keys and values."""
+    batch(side, turn)
+    process = psutil.Process(side.process.pid)
+    family = [process, *process.children(recursive=True)]
+    resident = sum(member.memory_info().rss for member in family)
+    sizes = side.ask("sizes")
+    beyond = resident - sizes["weights"] - sizes["kv"]
+    return {"beyond_mb": beyond / 1e6, "resident_mb": resident / 1e6, "weights_mb": sizes["weights"] / 1e6}
 
 
-def prefix(llm: LLM) -> Figures:
-    """A second chat under the same long system prompt: only its own question is computed."""
-    ratios, cached, prompt = [], 0, 0
-    for run in range(3):
-        system = f"Handbook {run}. {DOCUMENT}"
-        first = answer(llm, "What is a leaf?", 2, system).usage
-        second = answer(llm, "What is an octavo?", 2, system).usage
-        ratios.append(first.first_token_s / second.first_token_s)
-        cached, prompt = second.cached_tokens, second.prompt_tokens
-    return {"times_sooner": statistics.median(ratios), "cached_tokens": cached, "prompt_tokens": prompt}
+def load(side: Side, turn: int) -> Figures:
+    """Loading the model in a running process that has loaded it before, up to its first token."""
+    return {"seconds": side.ask("load", seqs=1, context=1024)["seconds"]}
 
 
-def memory(llm: LLM) -> Figures:
-    """Resident memory beyond weights and KV pool after eight chats, in MB."""
-    batch(llm)
-    process = psutil.Process()
-    resident = process.memory_info().rss + sum(child.memory_info().rss for child in process.children(True))
-    pool = llm.runner.cache.pools[0]
-    touched = min(pool.nbytes, llm.stats().cached_blocks * pool[0].nbytes)
-    return {
-        "resident_mb": resident / 1e6,
-        "weights_mb": llm.facts.weights_bytes / 1e6,
-        "pool_in_use_mb": touched / 1e6,
-        "beyond_mb": (resident - llm.facts.weights_bytes - touched) / 1e6,
-    }
+def restart(side: Side, turn: int) -> Figures:
+    """A new process, up to the first token of a short question: `octavo chat`, or the peer's script."""
+    begin = time.perf_counter()
+    if side.name != "octavo":
+        with Side(side.who) as fresh:
+            fresh.ask("load", seqs=1, context=1024)
+            fresh.ask("run", prompts=[prompt(32, turn)], tokens=1)
+            return {"seconds": time.perf_counter() - begin}
+    options = ["--model", str(side.who.model), "--max-tokens", "8"]
+    words = [sys.executable, "-m", "app", "chat", *options, f"Count from {turn}."]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.read(1)
+        return {"seconds": time.perf_counter() - begin}
 
 
-MEASURES: dict[str, Callable[[LLM], Figures]] = {
-    m.__name__: m for m in (prefill, decode, batch, prefix, memory)
+MEASURES = {
+    "prefill": Measure(prefill, ("tokens_per_s",), 1, 1024),
+    "decode": Measure(decode, ("tokens_per_s",), 1, 1024),
+    "batch": Measure(batch, ("tokens_per_s",), 8, 256, rounds=3),
+    "prefix": Measure(prefix, ("times_sooner",), 1, 2304, rounds=3),
+    "mixed": Measure(mixed, ("stretch",), 5, 8192, rounds=1, lower_is_better=True),
+    "memory": Measure(memory, ("beyond_mb",), 8, 256, rounds=1, lower_is_better=True),
+    "load": Measure(load, ("seconds",), 1, 1024, rounds=3, lower_is_better=True),
+    "restart": Measure(restart, ("seconds",), 1, 1024, rounds=3, lower_is_better=True, loads=False),
+    "quality": Measure(quality, ("mean_kl", "perplexity"), 1, 2048, rounds=1, lower_is_better=True),
 }

@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from installer.browser import find_browser
 
-from .measures import Figures
+from .sides import Figures
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = ("ready", "first_byte", "usable", "model")
