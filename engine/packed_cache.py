@@ -167,8 +167,8 @@ def open_cache(folder: Path | None, checkpoint: Checkpoint, fingerprint: str, op
 
 
 def _identity(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Sizes, times, and a look at some places of the weights: another file under the same name is noticed,
-    also where it was given its predecessor's time.
+    """Sizes, times, and a look at some places of the weights: another model under the same name is noticed,
+    also where it was given its predecessor's time; a few bytes changed elsewhere then are not.
     """
     files, look = [path.stat() for path in checkpoint.files], blake2b(digest_size=16)
     names = list(checkpoint.tensors)
