@@ -96,7 +96,7 @@ class Ours:
     def score(self, ids: list[int], keep: int, path: str) -> dict[str, Any]:
         """The log probability of each token after the first; the first `keep` logits go to a file."""
         ops = self.ops()
-        forward = Forward(self.path, ops, CHUNK, 1 - (-len(ids) // ops.block_size))
+        forward = Forward.of(self.path, ops, CHUNK, 1 - (-len(ids) // ops.block_size))
         logprobs, kept, targets = list[float](), list[np.ndarray](), iter(ids[1:])
         for logits in forward.read(ids):
             kept.append(logits[: max(0, keep - CHUNK * len(kept))].float().numpy())

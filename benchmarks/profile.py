@@ -19,6 +19,8 @@ from numba import types
 
 from app.settings import Home
 from engine import LLM, EngineConfig
+from engine.plan import PlanItem
+from engine.sequence import Sequence
 from kernels.cpu import ops, walk
 from kernels.cpu.emit import I64, Emitter, Value, emitted
 from kernels.cpu.layout import GROUP
@@ -69,18 +71,16 @@ def fill(llm: LLM, starts: list[int], count: int) -> None:
     """A step of `count` tokens for each sequence, whose next place is `start`. Only the first page kind is
     spread over blocks; of models with two, the other reads and writes block 0 alone.
     """
-    batch, size = llm.runner.batch, llm.plan.block_size
-    tables, first, block = batch.block_tables[0].numpy(), 0, 1
-    for s, start in enumerate(starts):
-        blocks = -(-(start + count) // size)
-        tables[s, :blocks] = range(block, block + blocks)
-        places, last = np.arange(start, start + count), first + count
-        batch.positions.numpy()[first:last] = places
-        batch.slots[0].numpy()[first:last] = tables[s, places // size] * size + places % size
-        batch.token_ids.numpy()[first:last] = 1000 + places
-        batch.cu_lens[s + 1], batch.context_lens[s], batch.logit_rows[s] = last, start + count, last - 1
-        first, block = last, block + blocks
-    batch.counts.numpy()[:] = first, len(starts), len(starts)
+    items: list[PlanItem] = []
+    block = 1
+    for start in starts:
+        end = start + count
+        blocks = -(-end // llm.plan.block_size)
+        tables = [*range(block, block + blocks)], *[[0] * blocks for _ in llm.plan.kinds[1:]]
+        token_ids = tuple(range(1000 + start, 1000 + end))
+        items.append(PlanItem(Sequence("", [], block_tables=tables), start, token_ids, (), 1))
+        block += blocks
+    llm.runner._writer.write(items)
 
 
 def run(llm: LLM) -> tuple[float, dict[str, Cost]]:

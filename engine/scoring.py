@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -26,7 +27,7 @@ from .forward import Forward
 from .llm import backend_options, check_vocabulary, name_of
 from .memory_plan import MemoryFacts, plan_memory
 from .model_facts import model_facts
-from .models import read_config
+from .models import load_decoder, read_config
 from .tokenizer import Tokenizer
 
 WINDOW = 2048  # tokens, of which the model may take fewer
@@ -86,14 +87,16 @@ def perplexity(
             device = detect()
             memory = MemoryFacts(device.memory_total, device.memory_available, device.unified)
             plan_memory(memory, facts, sizes(config, window))  # raises ModelTooLarge
+            num_blocks = 1 - (-window // ops.block_size)
+            decoder = load_decoder(
+                checkpoint, model, ops, num_blocks * ops.block_size, partial(on_progress, "weights"),
+                config.quantization,
+            )  # fmt: skip
         except BaseException:
             ops.close()
             raise
     try:
-        num_blocks = 1 - (-window // ops.block_size)
-        forward = Forward(
-            path, ops, STEP, num_blocks, config.quantization, lambda part: on_progress("weights", part)
-        )
+        forward = Forward(decoder, ops, STEP, num_blocks)
         scores: list[float] = []
         for n, ids in enumerate(windows, 1):
             scores += log_probabilities(forward, ids)

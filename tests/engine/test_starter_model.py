@@ -32,14 +32,14 @@ def tokenizer(starter_model: Path) -> Tokenizer:
 @pytest.fixture(scope="module")
 def numba(starter_model: Path) -> Iterator[Forward]:
     ops = kernels.select("cpu", "numba", threads=2)
-    yield Forward(starter_model, ops)
+    yield Forward.of(starter_model, ops)
     ops.close()
 
 
 def test_greedy_text_through_the_reference_is_transformers_own(
     starter_model: Path, oracle: torch.nn.Module, tokenizer: Tokenizer
 ) -> None:
-    forward = Forward(starter_model, kernels.select("cpu", "reference", dtype=torch.float32))
+    forward = Forward.of(starter_model, kernels.select("cpu", "reference", dtype=torch.float32))
     prompt = tokenizer.encode("The capital of France is", special=True)
     tokens = list(prompt)
     (logits,) = forward((prompt, 0, BLOCKS))

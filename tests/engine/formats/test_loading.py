@@ -109,7 +109,7 @@ def quantized_folder(name: str, scheme: str, folder: Path) -> Any:
 def logits(folder: Path, model: Any, ops: Ops) -> tuple[Tensor, Tensor]:
     """Ours and transformers', of every token."""
     tokens = text(model)
-    (ours,) = Forward(folder, ops, num_blocks=8)((tokens, 0, range(1, 6)))
+    (ours,) = Forward.of(folder, ops, num_blocks=8)((tokens, 0, range(1, 6)))
     return ours, logits_of(model, tokens)
 
 

@@ -35,7 +35,7 @@ def numba() -> Iterator[Ops]:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_logits_are_transformers_own(tmp_path: Path, name: str) -> None:
     model = make_model(name)
-    forward = Forward(save(model, tmp_path), kernels.select("cpu", "reference"), num_blocks=CONTEXT)
+    forward = Forward.of(save(model, tmp_path), kernels.select("cpu", "reference"), num_blocks=CONTEXT)
     check(forward, model, text(model))
 
 
@@ -48,7 +48,7 @@ CHANGES = {"gemma2": {"query_pre_attn_scalar": 32}, "gemma3": {"query_pre_attn_s
 def test_logits_are_the_same_from_gguf(tmp_path: Path, name: str) -> None:
     model = make_model(name, **CHANGES.get(name, {}))
     path = write_gguf(model, save(model, tmp_path), tmp_path / "tiny.gguf")
-    check(Forward(path, kernels.select("cpu", "reference"), num_blocks=CONTEXT), model, text(model))
+    check(Forward.of(path, kernels.select("cpu", "reference"), num_blocks=CONTEXT), model, text(model))
 
 
 def check(forward: Forward, model: Any, tokens: list[int]) -> None:
@@ -62,7 +62,7 @@ def check(forward: Forward, model: Any, tokens: list[int]) -> None:
 
 def test_a_longrope_loaded_for_a_long_context_takes_its_long_factors(tmp_path: Path) -> None:
     model = make_model("phi3-long")
-    forward = Forward(save(model, tmp_path), kernels.select("cpu", "reference"), num_blocks=16)
+    forward = Forward.of(save(model, tmp_path), kernels.select("cpu", "reference"), num_blocks=16)
     check(forward, model, text(model, 150))
 
 
@@ -72,7 +72,7 @@ def test_the_processors_kernels(tmp_path: Path, name: str, numba: Ops) -> None:
     random model are only roughly the same. But token by token they have the bits that they have as a prompt.
     """
     model = make_model(name)
-    forward = Forward(save(model, tmp_path), numba, num_blocks=CONTEXT)
+    forward = Forward.of(save(model, tmp_path), numba, num_blocks=CONTEXT)
     tokens, blocks = text(model), list(range(1, CONTEXT))
     theirs = logits_of(model, tokens)
     (whole,) = forward((tokens, 0, blocks))
