@@ -405,3 +405,4 @@ def test_a_message_before_the_model_is_loaded(tmp_path: Path, new_profile: NewPr
         expect(page.locator(".notice")).to_contain_text("a fault in step 12")
         page.locator(".notice").get_by_role("button", name="Try again").click()
         assert served.asked_restart.wait(10)
+        page.close()  # before its server goes, for which it would ask in vain
