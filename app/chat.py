@@ -12,9 +12,10 @@ import itertools
 import threading
 import time
 
-from engine import Message, Priority, Request
+from engine import Priority, Request
 
 from .answer import Answer
+from .conversation import conversation
 from .errors import AppError
 from .records import INTERRUPTED, Chat, StoredMessage
 from .runtime import Runtime
@@ -251,24 +252,6 @@ class ChatService:
                     del self._stored[next(iter(self._stored))]
                 self._stored[chat_id] = found
         return found
-
-
-def conversation(chat: Chat, messages: tuple[StoredMessage, ...]) -> tuple[Message, ...]:
-    """What the model is given of a branch.
-
-    A question whose answer has no word is left out: a chat whose prompt was refused could never go on
-    otherwise.
-    """
-    turns: list[Message] = []
-    for message in messages:
-        reply = message.reply
-        if message.role == "user":
-            turns.append(Message("user", reply.text))
-        elif reply.text:
-            turns.append(Message("assistant", reply.text, reply.token_ids, reply.tokenizer))
-        elif turns:
-            turns.pop()
-    return (Message("system", chat.system_prompt), *turns) if chat.system_prompt else tuple(turns)
 
 
 def _sound(text: str) -> str:

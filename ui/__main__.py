@@ -80,12 +80,12 @@ def _present(home: Home, link: str, words: str, browser: bool) -> None:
 
 def _serve(services: Services, browser: bool) -> int:
     """The page's whole life; the exit code."""
-    from .chat_page import ChatPage
+    from .pages import build
     from .shell import serve
 
     end = _End()
-    page = ChatPage(services.chats, services.runtime, restart=end.restart)
-    settings, blocks = services.settings, page.build()
+    settings = services.settings
+    blocks, page = build(services, restart=end.restart)
     try:
         serve(blocks, settings.port, services.guard.wrap, app.api_routes(services))
     except OSError:

@@ -2,8 +2,8 @@
 nothing.
 
 Three ways lead here from the page's scripts (assets/link.js): the event `show` mirrors a chat into a tab
-until its answer ends; the functions `act` (do something) and `frame` (what changed) answer at once. What
-they are given comes from a browser and is not trusted.
+until its answer ends; the functions `act` (do something, out of the tables of rail.py, talk.py and desk.py)
+and `frame` (what changed) answer at once.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from typing import Any
 
 from app import AppError, ChatService, ChatView, Runtime, UnknownChat
 
+from . import desk, rail, talk
+from .acts import served
 from .quick_gradio import gradio as gr
 from .rows import row, summary
 from .shell import part
 
 UPDATES_PER_S = 12  # of an answer on the screen
 CHARACTERS_PER_S = 50_000  # a long answer is drawn less often: the browser renders all of it each time
-MOST_MESSAGES = 2_000  # on one page
+ACTS = {**rail.ACTS, **talk.ACTS, **desk.ACTS}
 LATEX = [("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False)]  # begin, end, on a line of its own
 TALK: dict[str, Any] = {  # Chatbot as a plain list of messages: scrolling and buttons are ours (talk.js)
     "autoscroll": False,
@@ -47,30 +49,20 @@ class ChatPage:
         self.was_shown = threading.Event()  # some tab has a chat on its screen
         self._watching: dict[str, int] = {}  # tab -> which of its requests may write to it
 
-    def build(self) -> gr.Blocks:
-        """The page's components and what they do."""
-
-        def act(data: Any) -> dict[str, Any]:  # Gradio marks these functions, which a method does not allow
-            return self.act(data)
-
-        def frame(data: Any) -> dict[str, Any]:
-            return self.frame(data)
-
-        with gr.Blocks(title="Octavo", analytics_enabled=False, fill_height=True, fill_width=True) as blocks:
-            with gr.Row(elem_id="spread"):
-                rail = part("rail", "link", "rail", server_functions=[act, frame])
-                with gr.Column(elem_id="page"):
-                    head = part("head", "head")
-                    talk = gr.Chatbot(elem_id="talk", **TALK)
-                    part("desk", "desk")
-            quiet: dict[str, Any] = {
-                "show_progress": "hidden",
-                "api_visibility": "private",
-                "trigger_mode": "multiple",
-            }
-            rail.show(self.show, None, [talk, head], concurrency_limit=None, **quiet)
-            rail.leave(self.leave, None, None, queue=False, **quiet)
-        return blocks
+    def build(self) -> None:
+        """The list of chats, the conversation, and where one writes."""
+        list_ = part("rail", "link", "rail", server_functions=served(ACTS, self))
+        with gr.Column(elem_id="page", elem_classes=["leaf"]):
+            head = part("head", "head")
+            conversation = gr.Chatbot(elem_id="talk", **TALK)
+            part("desk", "desk")
+        quiet: dict[str, Any] = {
+            "show_progress": "hidden",
+            "api_visibility": "private",
+            "trigger_mode": "multiple",
+        }
+        list_.show(self.show, None, [conversation, head], concurrency_limit=None, **quiet)
+        list_.leave(self.leave, None, None, queue=False, **quiet)
 
     async def show(self, event: gr.EventData, request: gr.Request) -> AsyncIterator[tuple[Any, Any]]:
         """Mirror a chat into the tab until its answer ends or the tab shows something else.
@@ -128,20 +120,6 @@ class ChatPage:
         unchanged = isinstance(data, dict) and data.get("seen") == seen
         return {"seen": seen} if unchanged else {"seen": seen, **content}
 
-    def act(self, data: Any) -> dict[str, Any]:
-        """Do one of ACTS: {"do": name, ...}. The answer has "error", a sentence, if it could not be done."""
-        try:
-            do, given = ACTS[data["do"]]
-            values = [data[key] for key in given]
-        except (KeyError, TypeError):
-            return {"error": "The page asked for something that does not exist. Reload it."}
-        if not all(type(value) in (str, int) for value in values):
-            return {"error": "The page sent something that is neither text nor a number. Reload it."}
-        try:
-            return do(self, *values) or {}
-        except AppError as error:
-            return {"error": str(error)}
-
     def _status(self) -> dict[str, Any]:
         status, stats = self.runtime.status(), self.runtime.stats()
         fault = {"state": "failed", "message": stats.fault} if stats and stats.fault else {}
@@ -154,37 +132,6 @@ def wanted(asked: Any) -> tuple[str, int, int]:
     chat, last, ask = asked.get("chat"), asked.get("last"), asked.get("ask")
     return (
         chat if isinstance(chat, str) else "",
-        min(max(last, 1), MOST_MESSAGES) if isinstance(last, int) else 40,
+        min(max(last, 1), talk.MOST_MESSAGES) if isinstance(last, int) else 40,
         ask if isinstance(ask, int) else 0,
     )
-
-
-def _send(page: ChatPage, chat: str, text: str) -> dict[str, Any]:
-    """A message; from a blank page, where `chat` is "", the first of a chat of its own."""
-    return {"chat": page.chats.send(str(chat), str(text))}
-
-
-def _text(page: ChatPage, chat: str, message: int) -> dict[str, Any]:
-    """A message's text as it is stored, for the clipboard."""
-    found = [each.text for each in page.chats.view(chat, MOST_MESSAGES).messages if each.id == message]
-    return {"text": found[0]} if found else {"error": "This message is gone."}
-
-
-def _again(page: ChatPage) -> None:
-    """Load the model once more; after a fault of the engine the whole program starts again."""
-    if page.runtime.status().state in ("missing", "failed"):
-        page.runtime.start()
-    else:
-        page.restart()
-
-
-# what the page may ask for -> what is done, what it must be given
-ACTS: dict[str, tuple[Callable[..., dict[str, Any] | None], tuple[str, ...]]] = {
-    "send": (_send, ("chat", "text")),
-    "stop": (lambda page, chat: page.chats.stop(chat), ("chat",)),
-    "retry": (lambda page, chat: page.chats.retry(chat), ("chat",)),
-    "rename": (lambda page, chat, title: page.chats.rename(chat, str(title)), ("chat", "title")),
-    "delete": (lambda page, chat: page.chats.delete(chat), ("chat",)),
-    "text": (_text, ("chat", "message")),
-    "again": (_again, ()),
-}

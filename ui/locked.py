@@ -11,7 +11,7 @@ from string import Template
 from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse
 
-from .strings import words
+from .words import words
 
 COMMAND = "python3 -m installer run"
 PAGE = Template(

@@ -8,7 +8,7 @@ layer. Gradio's CORS layer, which answers preflight requests by itself, would ot
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,15 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from .acts import Act, served
 from .locked import locked
 from .page_head import PageHead
 from .quick_gradio import gradio as gr
-from .strings import words
+from .words import words
 
 ASSETS = Path(__file__).with_name("assets")
 STYLES = ("paper", "rail", "head", "talk", "desk")
-EARLY = ("early", "keys", "talk")
+EARLY = ("early", "pages", "keys", "talk")
 # the first link to a manifest counts, and this one leads nowhere: a browser would fetch Gradio's without the
 # cookie, and the guard refuse it
 NO_MANIFEST = '<link rel="manifest">'
@@ -43,6 +44,11 @@ def part(name: str, *scripts: str, **more: Any) -> gr.HTML:
         elem_id=f"{name}-part",
         **more,
     )
+
+
+def leaf(name: str, acts: Mapping[str, Act], page: Any) -> gr.HTML:
+    """A page that is one part: assets/<name>.js draws it into <div class="<name>">, and asks `page`."""
+    return part(name, name, server_functions=served(acts, page), elem_classes=["leaf"])
 
 
 def first_lines() -> str:

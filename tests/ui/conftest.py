@@ -45,7 +45,7 @@ class Served:
 @contextmanager
 def serving(folder: Path, gate: threading.Event | None = None) -> Iterator[Served]:
     """The page with a model that waits for `gate`."""
-    from ui.chat_page import ChatPage
+    from ui.pages import build
     from ui.shell import serve
 
     with socket.socket() as free:
@@ -53,7 +53,7 @@ def serving(folder: Path, gate: threading.Event | None = None) -> Iterator[Serve
         port = free.getsockname()[1]
     home, model, restart = make_home(folder), FakeModel(), threading.Event()
     services = app.build(Settings(home, port=port, model=str(model_file(home))), fake_loader(model, gate))
-    blocks = ChatPage(services.chats, services.runtime, restart.set).build()
+    blocks, _ = build(services, restart.set)
     serve(blocks, port, services.guard.wrap, app.api_routes(services))
     services.runtime.start()
     try:

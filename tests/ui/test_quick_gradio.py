@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROBE = """
 import importlib.util, json, sys
 if {first!r}: __import__({first!r})
-import ui, app, ui.strings
+import ui, app, ui.words
 before = [name for name in ("gradio", "pandas", "torch") if name in sys.modules]
 app.ChatService
 import ui.chat_page

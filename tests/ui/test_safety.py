@@ -89,7 +89,8 @@ HOSTILE: list[object] = [
 
 @pytest.mark.parametrize("asked", [*HOSTILE, {"chat": [], "last": -7, "ask": "1"}, {"last": 1e9, "ask": {}}])
 def test_what_a_tab_asks_to_see_is_not_trusted(asked: object) -> None:
-    from ui.chat_page import MOST_MESSAGES, wanted
+    from ui.chat_page import wanted
+    from ui.talk import MOST_MESSAGES
 
     chat, last, ask = wanted(asked)
     assert isinstance(chat, str) and 1 <= last <= MOST_MESSAGES and ask == 0
@@ -97,11 +98,12 @@ def test_what_a_tab_asks_to_see_is_not_trusted(asked: object) -> None:
 
 @pytest.mark.parametrize("payload", HOSTILE)
 def test_what_a_browser_sends_is_not_trusted(served: Served, payload: object) -> None:
-    from ui.chat_page import ChatPage
+    from ui.acts import perform
+    from ui.chat_page import ACTS, ChatPage
 
     page = ChatPage(served.services.chats, served.services.runtime, lambda: None)
     before = served.services.chats.list_chats()
-    assert set(page.act(payload)) == {"error"}
+    assert set(perform(ACTS, page, payload)) == {"error"}
     assert page.frame(payload)
     assert served.services.chats.list_chats() == before
 

@@ -8,7 +8,7 @@ window.octavo = (() => {
 
   // `chat` is the one on screen, "" a blank page; `view` is what the server last said of a chat
   const chat = new URLSearchParams(location.search).get("chat") ?? "";
-  const state = { chat, chats: null, status: null, view: null, notice: null, online: true };
+  const state = { chat, page: "chat", chats: null, status: null, view: null, notice: null, online: true };
   const users = new Set();
   const set = (change) => { Object.assign(state, change); for (const user of users) user(state); };
   const use = (draw) => { users.add(draw); draw(state); };
@@ -59,6 +59,9 @@ window.octavo = (() => {
 octavo.icons = { // on a square of 24
   plus: "M12 5v14M5 12h14", up: "M12 19V6M6 12l6-6l6 6", down: "M12 5v13M6 12l6 6l6-6",
   tick: "M5 13l4 4L19 7",
+  models: "M12 3l8 4.5v9L12 21l-8-4.5v-9zM4 7.5l8 4.5l8-4.5M12 12v9",
+  memory: "M4 4h6v6H4zM14 4h6v6h-6zM4 14h6v6H4zM14 14h6v6h-6z",
+  settings: "M4 7h10M18 7h2M16 5v4M4 17h2M10 17h10M8 15v4",
   close: "M6 6l12 12M18 6L6 18", list: "M4 6h16M4 12h16M4 18h10", stop: "M7 7h10v10H7z",
   pen: "M4 20l1-4L16 5l3 3L8 19zM14 7l3 3", bin: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
   find: "M11 5a6 6 0 1 0 0 12a6 6 0 0 0 0-12M15.5 15.5L20 20", copy: "M9 9h10v11H9zM15 9V5H5v11h4",

@@ -29,26 +29,15 @@ function request(chat, patience = PATIENCE_MS) {
 function turnTo(chat, push) {
   shown = WINDOW;
   stamp = Infinity;
-  const address = new URL(location);
-  address.searchParams.delete("__theme");
-  if (chat) address.searchParams.set("chat", chat);
-  else address.searchParams.delete("chat");
-  history[push ? "pushState" : "replaceState"]({ chat }, "", address);
-  octavo.set({ chat, notice: null });
+  octavo.remember({ chat, notice: null }, push);
   octavo.toEnd();
 }
 octavo.show = (chat, { push = true } = {}) => {
+  octavo.turnPage("chat", { push: push && chat === octavo.state.chat });
   if (chat !== octavo.state.chat) turnTo(chat, push);
   request(chat);
 };
-// call a function of the server; a failure is an answer too (Gradio's client hides it, and gives undefined)
-async function ask(name, data) {
-  try {
-    return (await server[name](data)) ?? { error: octavo.words.unreachable };
-  } catch {
-    return { error: octavo.words.unreachable };
-  }
-}
+const ask = (name, data) => octavo.ask(server, name, data);
 octavo.showEarlier = () => { shown += WINDOW; request(octavo.state.chat); };
 
 // do one of the server's ACTS; its answer, or null with a notice on the page
@@ -112,6 +101,10 @@ document.addEventListener("visibilitychange", () => {
   request(octavo.state.chat);
   refresh();
 });
-addEventListener("popstate", ({ state }) => octavo.show(state?.chat ?? "", { push: false }));
+addEventListener("popstate", ({ state }) => {
+  const { chat = "", page = "chat" } = state ?? {};
+  if (page === "chat" || chat !== octavo.state.chat) octavo.show(chat, { push: false });
+  octavo.turnPage(page, { push: false });
+});
 request(octavo.state.chat);
 refresh();

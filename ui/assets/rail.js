@@ -22,11 +22,17 @@ for (const name of ["light", "dark", "system"]) {
   const choose = () => octavo.setTheme(theme);
   themes.append(tool(name, w["theme_" + name], choose, { class: "", "data-theme-choice": theme }));
 }
+const pages = el("nav", { class: "pages", "aria-label": w.pages });
+for (const name of ["models", "memory", "settings"]) {
+  const onclick = () => { octavo.turnPage(name); octavo.closeDrawer(); };
+  pages.append(el("button", { type: "button", "data-page-link": name, onclick }, icon(name), w[name]));
+}
 element.querySelector(".rail").append(
   el("header", { class: "brand" }, mark(), el("span", {}, "Octavo")),
   create,
   el("label", { class: "search" }, icon("find"), search, el("kbd", { "aria-hidden": "true" }, "Ctrl K")),
   list,
+  pages,
   themes,
 );
 document.body.append(el("div", { id: "scrim", onclick: octavo.closeDrawer }));
@@ -110,7 +116,9 @@ function news(chats, chat) {
   busyBefore = busy;
   unread.delete(chat);
 }
-function draw({ chats, chat, view }) {
+function draw({ chats, chat, view, page }) {
+  for (const each of pages.children)
+    each.toggleAttribute("aria-current", each.dataset.pageLink === page);
   for (const each of themes.children)
     each.setAttribute("aria-pressed", each.dataset.themeChoice === octavo.theme);
   if (!chats) return;
@@ -118,7 +126,7 @@ function draw({ chats, chat, view }) {
   for (const each of chats) if (each.id === view?.chat) each.busy = view.busy;
   news(chats, chat);
   const wanted = search.value.trim().toLowerCase();
-  const sign = JSON.stringify([chats, chat, wanted, renaming, [...unread]]);
+  const sign = JSON.stringify([chats, chat, page, wanted, renaming, [...unread]]);
   if (sign === drawn || (renaming && list.querySelector(".rename"))) return; // an open box is left alone
   drawn = sign;
   const found = chats.filter((each) => (each.title || w.untitled).toLowerCase().includes(wanted));
@@ -126,7 +134,7 @@ function draw({ chats, chat, view }) {
   let heading = "";
   for (const each of found) {
     if (age(each.updated) !== heading) rows.push(el("h2", {}, (heading = age(each.updated))));
-    rows.push(row(each, each.id === chat));
+    rows.push(row(each, page === "chat" && each.id === chat));
   }
   const nothing = fill(w.nothing_found, { text: search.value.trim() });
   if (wanted && !rows.length) rows.push(el("p", { class: "none" }, nothing));

@@ -1,0 +1,56 @@
+"""What the page's scripts may ask the server to do: tables of acts, and how one of them is done.
+
+What comes from a browser is not trusted: an act is found by its name in a table, and is given only values of
+the types that the table names. Each part of the page has its table, beside what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app import AppError
+
+UNKNOWN = {"error": "The page asked for something that does not exist. Reload it."}
+WRONG = {"error": "The page sent something of a wrong kind. Reload it."}
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """`do(page, *values)` with one value for each name in `given`; it may answer with plain data."""
+
+    do: Callable[..., dict[str, Any] | None]
+    given: dict[str, type]
+
+
+def act(do: Callable[..., dict[str, Any] | None], **given: type) -> Act:
+    """A row of a table: act(f, chat=str) is asked for with {"do": its name, "chat": "..."}."""
+    return Act(do, given)
+
+
+def perform(acts: Mapping[str, Act], page: Any, asked: Any) -> dict[str, Any]:
+    """Do what was asked for. The answer has "error", a sentence, if it could not be done."""
+    try:
+        wanted = acts[asked["do"]]
+        values = [asked[name] for name in wanted.given]
+    except (KeyError, TypeError):
+        return UNKNOWN
+    if any(type(value) is not kind for value, kind in zip(values, wanted.given.values(), strict=True)):
+        return WRONG
+    try:
+        return wanted.do(page, *values) or {}
+    except AppError as error:
+        return {"error": str(error)}
+
+
+def served(acts: Mapping[str, Act], page: Any) -> list[Callable[[Any], dict[str, Any]]]:
+    """The functions of a page's script: `act` out of a table, and `frame`, what there is to see."""
+
+    def act(data: Any) -> dict[str, Any]:  # Gradio marks these functions, which a method does not allow
+        return perform(acts, page, data)
+
+    def frame(data: Any) -> dict[str, Any]:
+        return dict(page.frame(data))
+
+    return [act, frame]

@@ -1,0 +1,28 @@
+"""The words of what stands around all pages, and of a locked one: name -> (English, Chinese). {name} in a
+text is a place for a value.
+"""
+
+from __future__ import annotations
+
+WORDS: dict[str, tuple[str, str]] = {
+    "pages": ("Pages", "页面"),
+    "theme": ("Theme", "主题"),
+    "theme_light": ("Light", "浅色"),
+    "theme_dark": ("Dark", "深色"),
+    "theme_system": ("System", "跟随系统"),
+    "locked": ("This page is locked.", "此页面已上锁。"),
+    "locked_text": (
+        "Octavo opens it with a link that works once, within a minute; a browser that came in stays in.",
+        "Octavo 用一次性链接打开此页面，链接一分钟内有效；进入过的浏览器可一直使用。",
+    ),
+    "locked_how": (
+        "For a new link, run this in Octavo’s folder. It does not disturb an Octavo that is running.",
+        "要获得新链接，请在 Octavo 的文件夹中运行以下命令。如果 Octavo 已在运行，则不受影响。",
+    ),
+    "unreachable": (
+        "Octavo does not answer. If it was closed, start it again; this page then goes on by itself.",
+        "Octavo 没有响应。如果已关闭，请重新启动，本页会自动恢复。",
+    ),
+}
+# names that scripts put together from pieces
+COMPUTED = frozenset(["theme_light", "theme_dark", "theme_system", "locked", "locked_text", "locked_how"])
