@@ -23,7 +23,8 @@ LIMITS = {
 }
 BACKENDS = ("auto", "numba", "reference")
 SPECULATION = ("auto", "off")
-QUANTIZATIONS = ("auto", "none", "awq", "gptq", "fp8", "int8", "int4")
+MADE_ELSEWHERE = ("awq", "gptq")  # quantizations that need more than the weights, so no load makes them
+QUANTIZATIONS = ("auto", "none", *MADE_ELSEWHERE, "fp8", "int8", "int4")
 
 
 @dataclass(frozen=True, slots=True)

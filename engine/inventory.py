@@ -10,6 +10,8 @@ import math
 import re
 from dataclasses import dataclass, replace
 
+from kernels import Dense
+
 from .checkpoints import Checkpoint
 from .formats import describe
 from .formats.costs import ENDINGS
@@ -48,6 +50,11 @@ def take_inventory(checkpoint: Checkpoint, quantization: str = "none") -> tuple[
             )
         kinds[key] = one
     return tuple(kinds.values())
+
+
+def is_unquantized(checkpoint: Checkpoint) -> bool:
+    """Whether matrices of its layers could still be quantized."""
+    return any(each.format == Dense.__name__ and "*" in each.kind for each in take_inventory(checkpoint))
 
 
 def _stem(name: str) -> str:

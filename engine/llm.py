@@ -26,10 +26,12 @@ from .device import detect
 from .engine import Engine, make_scheduler
 from .errors import BadCheckpoint, EngineError
 from .formats import check_quantization
-from .memory_plan import MemoryFacts, MemoryPlan, ModelFacts, plan_memory
+from .inventory import is_unquantized
+from .memory_plan import MemoryFacts, MemoryPlan, ModelFacts
 from .model_facts import model_facts
 from .models import ModelConfig, load_decoder, read_config
 from .packed_cache import PackedCache, open_cache
+from .precision import fit
 from .prompt import build_prompt
 from .runner import Runner
 from .sequence import Sequence
@@ -85,13 +87,13 @@ class LLM:
             try:
                 renderer.start()  # its process comes up while the weights are read
                 device = detect()
-                facts = model_facts(name or name_of(path), checkpoint, model_config, ops, config.quantization)
+                facts_in = partial(model_facts, name or name_of(path), checkpoint, model_config, ops)
                 memory = MemoryFacts(device.memory_total, device.memory_available, device.unified)
-                plan = plan_memory(memory, facts, config)
-                cache = open_cache(packed, checkpoint, f"{facts.fingerprint} {config.quantization}", ops)
+                precision, facts, plan = fit(memory, config, facts_in, is_unquantized(checkpoint))
+                cache = open_cache(packed, checkpoint, f"{facts.fingerprint} {precision}", ops)
                 progress = partial(on_progress, "weights")
                 model = load_decoder(
-                    checkpoint, model_config, ops, plan.context_length, progress, config.quantization, cache
+                    checkpoint, model_config, ops, plan.context_length, progress, precision, cache
                 )
                 runner = Runner(model, ops, plan)
             except BaseException:

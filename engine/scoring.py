@@ -24,10 +24,12 @@ from .device import detect
 from .errors import BadRequest
 from .formats import check_quantization
 from .forward import Forward
+from .inventory import is_unquantized
 from .llm import backend_options, check_vocabulary, name_of
-from .memory_plan import MemoryFacts, plan_memory
+from .memory_plan import MemoryFacts
 from .model_facts import model_facts
 from .models import load_decoder, read_config
+from .precision import fit
 from .tokenizer import Tokenizer
 
 WINDOW = 2048  # tokens, of which the model may take fewer
@@ -83,14 +85,16 @@ def perplexity(
         windows = split(token_ids, start, window)
         ops = kernels.select("cpu", config.backend, **backend_options(config))
         try:
-            facts = model_facts(name_of(path), checkpoint, model, ops, config.quantization)
+            facts_in = partial(model_facts, name_of(path), checkpoint, model, ops)
             device = detect()
             memory = MemoryFacts(device.memory_total, device.memory_available, device.unified)
-            plan_memory(memory, facts, sizes(config, window))  # raises ModelTooLarge
+            precision, _, _ = fit(
+                memory, sizes(config, window), facts_in, is_unquantized(checkpoint)
+            )
             num_blocks = 1 - (-window // ops.block_size)
             decoder = load_decoder(
                 checkpoint, model, ops, num_blocks * ops.block_size, partial(on_progress, "weights"),
-                config.quantization,
+                precision,
             )  # fmt: skip
         except BaseException:
             ops.close()

@@ -13,6 +13,7 @@ import torch
 
 from kernels import Dense, Int8, Weight
 
+from ..config import MADE_ELSEWHERE
 from ..errors import UnsupportedModel
 from .compressed import from_bytes, from_fp8, from_packed
 from .gptq import from_awq, from_gptq
@@ -20,7 +21,6 @@ from .numbers import FP4, as_stored, halves_of_powers, sound
 from .stored import FLOATS, Stored, find, quantization_of
 
 METHODS = ("gptq", "awq", "compressed-tensors", "fp8", "fbgemm_fp8", "mxfp4")
-MADE_ELSEWHERE = ("awq", "gptq")  # they need more than the weights, so no load makes them
 LAYOUTS = (
     "dense",
     "pack-quantized",
