@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Int3K as Int3K,
         Int4 as Int4,
         Int4K as Int4K,
+        Int4T as Int4T,
         Int4Z as Int4Z,
         Int5 as Int5,
         Int5K as Int5K,
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
 _HOMES = {
     **dict.fromkeys(("Activation", "Experts", "ForwardBatch", "KVLayer"), "ops"),
     **dict.fromkeys(("Norm", "Ops", "Packed", "Rope", "Storage", "Stored"), "ops"),
-    **dict.fromkeys(("Dense", "Fp8", "Int2K", "Int3K", "Int4", "Int4K", "Int4Z"), "weights"),
+    **dict.fromkeys(("Dense", "Fp8", "Int2K", "Int3K", "Int4", "Int4K"), "weights"),
+    **dict.fromkeys(("Int4T", "Int4Z"), "weights"),
     **dict.fromkeys(("Int5", "Int5K", "Int6", "Int8", "Weight", "pack_nibbles"), "weights"),
 }
 __all__ = [*_HOMES, "select"]

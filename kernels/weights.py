@@ -15,6 +15,12 @@ import torch
 from torch import Tensor
 
 GROUP = 32
+# The sixteen values of IQ4_NL and IQ4_XS (llama.cpp, ggml-common.h), and twice those of a four-bit float (OCP
+# Microscaling Formats 1.0, E2M1).
+TABLES = {
+    "iq4": (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113),
+    "fp4": (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12),
+}
 
 
 def unpack_nibbles(packed: Tensor) -> Tensor:
@@ -106,6 +112,24 @@ class Int4(_Nibbles):
     def dequantize(self, dtype: torch.dtype = torch.float32) -> Tensor:
         """The true matrix [N, K]."""
         return _affine(self, unpack_nibbles(self.packed), dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Int4T(_Nibbles):
+    """w = scale * TABLES[table][q]: IQ4_NL, IQ4_XS, MXFP4."""
+
+    packed: Tensor  # uint8 [N, K / 2], see unpack_nibbles
+    scale: Tensor  # [N, G]
+    table: str
+
+    def as_int8(self) -> Int8:
+        """The same numbers."""
+        values = torch.tensor(TABLES[self.table], dtype=torch.int8)
+        return Int8(values[unpack_nibbles(self.packed).long()], self.scale)
+
+    def dequantize(self, dtype: torch.dtype = torch.float32) -> Tensor:
+        """The true matrix [N, K]."""
+        return self.as_int8().dequantize(dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +231,7 @@ class Fp8(_Bytes):
         return self.values[rows].to(dtype) * scale
 
 
-Weight = Dense | Int2K | Int3K | Int4 | Int4Z | Int4K | Int5 | Int5K | Int6 | Int8 | Fp8
+Weight = Dense | Int2K | Int3K | Int4 | Int4T | Int4Z | Int4K | Int5 | Int5K | Int6 | Int8 | Fp8
 
 
 def _affine(weight: Int4 | Int5, values: Tensor, dtype: torch.dtype) -> Tensor:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels import Dense, Fp8, Int2K, Int3K, Int4, Int4K, Int4Z, Int5, Int5K, Int6, Int8
+from kernels import Dense, Fp8, Int2K, Int3K, Int4, Int4K, Int4T, Int4Z, Int5, Int5K, Int6, Int8
 
 from ..checkpoints import Checkpoint
 from ..errors import BadCheckpoint
@@ -24,7 +24,7 @@ POWERS = "exact; scales below 2^-24 are rounded to multiples of it"
 
 # Format -> bits a weight in a processor's streams, scales and minima included (kernels/cpu/layout.py).
 MEMORY_BITS: dict[type, float] = {
-    **{Int2K: 2.625, Int3K: 3.5625, Int4: 5.0, Int4Z: 5.0, Int4K: 4.625, Int5: 6.0, Int5K: 5.625},
+    **{Int2K: 2.625, Int3K: 3.5625, Int4: 5.0, Int4T: 4.5, Int4Z: 5.0, Int4K: 4.625, Int5: 6.0, Int5K: 5.625},
     **{Int6: 6.5625, Int8: 8.5, Fp8: 8.5, Dense: 8.5},
 }
 # GGUF type -> format and error.
@@ -32,8 +32,8 @@ GGUF: dict[str, tuple[type, str]] = {
     **dict.fromkeys(("F32", "F16", "BF16"), (Dense, ROUNDED)),
     **{"Q2_K": (Int2K, EXACT), "Q3_K": (Int3K, EXACT), "Q4_K": (Int4K, EXACT), "Q5_K": (Int5K, EXACT)},
     **{"Q6_K": (Int6, EXACT), "Q8_0": (Int8, EXACT), "Q4_0": (Int4, EXACT), "Q4_1": (Int4, EXACT)},
-    **{"Q5_0": (Int5, EXACT), "Q5_1": (Int5, EXACT), "IQ4_NL": (Int8, EXACT), "IQ4_XS": (Int8, SCALES)},
-    **{"MXFP4": (Int8, POWERS)},
+    **{"Q5_0": (Int5, EXACT), "Q5_1": (Int5, EXACT), "IQ4_NL": (Int4T, EXACT), "IQ4_XS": (Int4T, SCALES)},
+    **{"MXFP4": (Int4T, POWERS)},
 }
 # Scheme of a folder checkpoint -> format and error. Act-order groups inputs by importance, not by place.
 FOLDERS: dict[str, tuple[type, str]] = {
@@ -42,7 +42,7 @@ FOLDERS: dict[str, tuple[type, str]] = {
     "8-bit integers": (Int8, SCALES),
     "integers in act-order": (Int8, ROUNDED),
     "FP8": (Fp8, ROUNDED),
-    "MXFP4": (Int8, POWERS),
+    "MXFP4": (Int4T, POWERS),
 }
 # What unquantized matrices may be made into when they are loaded (quantize.py) -> format and error.
 ON_LOAD: dict[str, tuple[type, str]] = {

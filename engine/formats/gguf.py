@@ -12,12 +12,12 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from kernels import Dense, Int4, Int5, Int8, Weight
+from kernels import Dense, Int4, Int4T, Int5, Int8, Weight
 
 from ..errors import UnsupportedModel
 from . import gguf_k
 from .blocks import Blocks, halves, in_rows
-from .numbers import FP4, IQ4, TORCH_TYPES, as_stored, finite, floats_of, halves_of_powers
+from .numbers import TORCH_TYPES, as_stored, finite, floats_of, halves_of_powers
 from .stored import FLOATS
 
 
@@ -78,20 +78,15 @@ def _q5_1(blocks: Blocks) -> Weight:
     return Int5(_five_bits(blocks), halves(blocks, 0), halves(blocks, 2))
 
 
-def _looked_up(table: np.ndarray, packed: np.ndarray) -> torch.Tensor:
-    """Nibbles as Int4 has them, [rows, blocks, 16 bytes], as the int8 that a table has for them."""
-    return torch.from_numpy(table[np.concatenate([packed & 15, packed >> 4], -1).reshape(len(packed), -1)])
-
-
 def _iq4_nl(blocks: Blocks) -> Weight:
     """d, 16 bytes of nibbles: d * table[q]."""
-    return Int8(_looked_up(IQ4, blocks[..., 2:]), halves(blocks, 0))
+    return Int4T(in_rows(blocks[..., 2:].copy(), len(blocks)), halves(blocks, 0), "iq4")
 
 
 def _mxfp4(blocks: Blocks) -> Weight:
     """e, 16 bytes of nibbles: 2^(e - 127) * a half of table[q]."""
     scale = halves_of_powers(torch.from_numpy(blocks[..., 0].copy()))
-    return Int8(_looked_up(FP4, blocks[..., 1:]), as_stored(scale))
+    return Int4T(in_rows(blocks[..., 1:].copy(), len(blocks)), as_stored(scale), "fp4")
 
 
 # Type -> (values in a block, what takes it apart).

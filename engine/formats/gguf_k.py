@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernels import Int2K, Int3K, Int4K, Int5K, Int6, Int8, Weight
+from kernels import Int2K, Int3K, Int4K, Int4T, Int5K, Int6, Weight
 
 from .blocks import Blocks, halves, in_pieces, in_rows, mask, words_of
-from .numbers import IQ4, as_stored
+from .numbers import as_stored
 
 
 def q2_k(blocks: Blocks) -> Weight:
@@ -124,6 +124,5 @@ def iq4_xs(blocks: Blocks) -> Weight:
     nibbles = np.stack([low & 15, low >> 4], -1).reshape(*low.shape[:2], 8)
     scale = nibbles | (high >> np.arange(0, 16, 2, dtype=np.uint16) & 3).astype(np.uint8) << 4
     product = halves(blocks, 0).float()[..., None] * torch.from_numpy(scale.view(np.int8) - 32)
-    packed = blocks[..., 8:].reshape(rows, -1, 1, 16)
-    values = IQ4[np.concatenate([packed & 15, packed >> 4], 2).reshape(rows, -1)]
-    return Int8(torch.from_numpy(values), as_stored(product.reshape(rows, -1)))
+    packed = in_rows(blocks[..., 8:].copy(), rows)
+    return Int4T(packed, as_stored(product.reshape(rows, -1)), "iq4")

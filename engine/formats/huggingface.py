@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from kernels import Dense, Int8, Weight
+from kernels import Dense, Int4T, Weight, pack_nibbles
 
 from ..config import MADE_ELSEWHERE
 from ..errors import UnsupportedModel
 from .compressed import from_bytes, from_fp8, from_packed
 from .gptq import from_awq, from_gptq
-from .numbers import FP4, as_stored, halves_of_powers, sound
+from .numbers import as_stored, halves_of_powers, sound
 from .stored import FLOATS, Stored, find, quantization_of
 
 METHODS = ("gptq", "awq", "compressed-tensors", "fp8", "fbgemm_fp8", "mxfp4")
@@ -82,9 +82,9 @@ def _from_mxfp4(stored: Stored) -> Weight:
     groups = stored.shape[1] // 32
     packed = stored.picked(stored.tensor("_blocks", ("U8",), (stored.num_rows, groups, 16)))
     exponents = stored.tensor("_scales", ("U8",), (stored.num_rows, groups))
-    both = torch.stack([packed & 15, packed >> 4], -1).flatten(1)
+    neighbours = torch.stack([packed & 15, packed >> 4], -1).flatten(1)
     scale = halves_of_powers(stored.picked(exponents))
-    return Int8(torch.from_numpy(FP4)[both.long()], as_stored(scale))
+    return Int4T(pack_nibbles(neighbours), as_stored(scale), "fp4")
 
 
 PLAIN: dict[str, Callable[[Stored], Weight]] = {"F8_E4M3": from_fp8, "I8": from_bytes}

@@ -18,13 +18,6 @@ TORCH_TYPES = {
 }
 HALF_MAX = 65504.0
 PIECE = 1 << 17  # values
-# IQ4_NL's and IQ4_XS's sixteen values (llama.cpp, ggml-common.h), and twice those of a four-bit float (OCP
-# Microscaling Formats 1.0, E2M1).
-IQ4 = np.array(
-    [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
-    np.int8,
-)
-FP4 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.int8)
 
 
 def halves_of_powers(exponents: Tensor) -> Tensor:

@@ -21,7 +21,8 @@ from numba.extending import intrinsic
 LANES = 16
 I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 F16, F32 = ir.HalfType(), ir.FloatType()
-V64I8, V16I8, V32I16 = ir.VectorType(I8, 64), ir.VectorType(I8, 16), ir.VectorType(I16, 32)
+V64I8, V32I8, V16I8 = (ir.VectorType(I8, lanes) for lanes in (64, 32, 16))
+V32I16 = ir.VectorType(I16, 32)
 V16I16, V8I32, V16I32 = ir.VectorType(I16, 16), ir.VectorType(I32, 8), ir.VectorType(I32, 16)
 V16F16, V16F32 = ir.VectorType(F16, 16), ir.VectorType(F32, 16)
 X86 = llvm.get_process_triple().startswith(("x86_64", "amd64"))

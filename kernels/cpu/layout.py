@@ -16,6 +16,7 @@ starts from MAGIC_BITS is a float without a conversion.
 #          scales [2 halves, 2, 16] int8, to be multiplied by the shared ones
 #   INT8   [8 j, 16 rows, 4 b] bytes, 128 added: input 4j + b; scales [2, 16] float16
 #   INT4Z  as INT4, but the minima are to be multiplied by the scales: they are -zero
+#   IQ4    INT4's nibbles, which are indices to a table; scales [2, 16] float16; FP4 alike, of another table
 #   INT5   INT4's nibbles, then one high bit [16 rows, 4 b]: bits 4 half + j of a byte; the rest as INT4
 #   INT5K  INT5's values; the rest as INT4K
 #   INT2K  INT6's high bits alone; [2 halves, 2, 16] bytes: scale below, minimum above, times the shared ones
@@ -27,13 +28,16 @@ starts from MAGIC_BITS is a float without a conversion.
 
 from __future__ import annotations
 
-INT4, INT4K, INT6, INT8, INT4Z, INT5, INT5K, INT2K, INT3K = range(9)
-LARGEST = (15, 15, 63, 255, 15, 31, 31, 3, 56)  # of the unsigned values; INT3K's are read times 8
-SPAN = (1, 8, 8, 1, 1, 1, 8, 8, 8)
-PAIR = (640, 576, 832, 1088, 640, 768, 704, 320, 448)
-SUPER = (640, 8 * 576 + 128, 8 * 832 + 64, 1088, 640, 768, 8 * 704 + 128, 8 * 320 + 128, 8 * 448 + 64)
-STRIP = (256, 256, 384, 512, 256, 320, 320, 128, 192)
-SCALES = (512, 512, 768, 1024, 512, 640, 640, 256, 384)  # where a group's scales start
+from ..weights import TABLES
+
+INT4, INT4K, INT6, INT8, INT4Z, INT5, INT5K, INT2K, INT3K, IQ4, FP4 = range(11)
+TABLED = {IQ4: TABLES["iq4"], FP4: TABLES["fp4"]}  # 128 is added to what is looked up, as to INT8's values
+LARGEST = (15, 15, 63, 255, 15, 31, 31, 3, 56, 241, 140)  # of the unsigned values; INT3K's are read times 8
+SPAN = (1, 8, 8, 1, 1, 1, 8, 8, 8, 1, 1)
+PAIR = (640, 576, 832, 1088, 640, 768, 704, 320, 448, 576, 576)
+SUPER = tuple(n * pair + rest for n, pair, rest in zip(SPAN, PAIR, (0, 128, 64, 0, 0, 0, 128, 128, 64, 0, 0)))
+STRIP = (256, 256, 384, 512, 256, 320, 320, 128, 192, 256, 256)
+SCALES = (512, 512, 768, 1024, 512, 640, 640, 256, 384, 512, 512)  # where a group's scales start
 
 GROUP, ROWS = 32, 32  # inputs of a group, rows of a pair
 ACT = 64  # bytes of an activation group

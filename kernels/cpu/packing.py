@@ -19,8 +19,38 @@ import torch
 from numpy.typing import NDArray
 
 from ..ops import Stored
-from ..weights import Dense, Fp8, Int2K, Int3K, Int4, Int4K, Int4Z, Int5, Int5K, Int6, Int8, Weight
-from .layout import GROUP, INT2K, INT3K, INT4, INT4K, INT4Z, INT5, INT5K, INT6, INT8, ROWS, SPAN, SUPER
+from ..weights import (
+    Dense,
+    Fp8,
+    Int2K,
+    Int3K,
+    Int4,
+    Int4K,
+    Int4T,
+    Int4Z,
+    Int5,
+    Int5K,
+    Int6,
+    Int8,
+    Weight,
+)
+from .layout import (
+    FP4,
+    GROUP,
+    INT2K,
+    INT3K,
+    INT4,
+    INT4K,
+    INT4Z,
+    INT5,
+    INT5K,
+    INT6,
+    INT8,
+    IQ4,
+    ROWS,
+    SPAN,
+    SUPER,
+)
 from .machine import SOURCES, compiled
 from .plain_packing import fill_plainly
 from .streams import BFLOAT16, FLOAT16, FLOAT32, make_fill, make_round
@@ -29,6 +59,7 @@ FORMATS: dict[type, int] = {
     **{Int4: INT4, Int4K: INT4K, Int6: INT6, Int8: INT8, Dense: INT8, Fp8: INT8},
     **{Int4Z: INT4Z, Int5: INT5, Int5K: INT5K, Int2K: INT2K, Int3K: INT3K},
 }
+TABLED = {"iq4": IQ4, "fp4": FP4}
 # what a matrix may consist of, in the order in which streams.py takes their addresses
 TENSORS = ("packed", "values", "scale", "minimum", "super_scale", "super_minimum")
 DTYPES = {torch.float32: FLOAT32, torch.float16: FLOAT16, torch.bfloat16: BFLOAT16}  # of Dense matrices
@@ -63,13 +94,18 @@ class PackedLinear:
     gated: bool
 
 
+def format_of(weight: Weight) -> int:
+    """What a matrix becomes."""
+    return TABLED[weight.table] if isinstance(weight, Int4T) else FORMATS[type(weight)]
+
+
 def pack(weights: Sequence[Weight], bias: torch.Tensor | None, gated: bool) -> PackedLinear:
     """See Ops.pack. Neighbours of one format become one stream."""
     rows, width = sum(w.shape[0] for w in weights), weights[0].shape[1]
     assert all(w.shape[1] == width for w in weights), "stacked matrices have one input"
     runs: list[list[Weight]] = []
     for weight in weights:
-        before = runs[-1] if runs and FORMATS[type(runs[-1][0])] == FORMATS[type(weight)] else None
+        before = runs[-1] if runs and format_of(runs[-1][0]) == format_of(weight) else None
         if before and (gated or before[-1].shape[0] % ROWS == 0):
             before.append(weight)
         else:
@@ -88,7 +124,7 @@ def pack(weights: Sequence[Weight], bias: torch.Tensor | None, gated: bool) -> P
 
 def _stream(weights: Sequence[Weight], interleaved: bool) -> Part:
     """Matrices of one format one below the other, or two of them pair by pair."""
-    fmt, groups = FORMATS[type(weights[0])], -(-weights[0].shape[1] // GROUP)
+    fmt, groups = format_of(weights[0]), -(-weights[0].shape[1] // GROUP)
     pairs = [-(-w.shape[0] // ROWS) for w in weights]
     data = _aligned(sum(pairs), groups // SPAN[fmt], SUPER[fmt])
     begin = 0
@@ -114,16 +150,21 @@ def _fill(out: Array, weight: Weight, groups: int) -> None:
         case Dense():
             kernel = compiled(make_round, DTYPES[weight.values.dtype])
             addresses[0] = width  # it takes that where the others take `packed`, which Dense has not
-        case Int4() | Int8() if weight.scale.dtype == torch.float16 and weight.scale.shape[1] == groups:
-            kernel = compiled(make_fill, FORMATS[type(weight)])
+        case Int4() | Int4T() | Int8() if _is_fine(weight.scale, groups):
+            kernel = compiled(make_fill, format_of(weight))
         case Int4K() | Int6():
-            kernel = compiled(make_fill, FORMATS[type(weight)])
+            kernel = compiled(make_fill, format_of(weight))
         case _:
-            fill_plainly(FORMATS[type(weight)], out, weight)
+            fill_plainly(format_of(weight), out, weight)
             return
     assert all(tensor is None or tensor.is_contiguous() for tensor in tensors), weight
     args = np.array([out.ctypes.data, out.strides[0], rows, groups, *addresses], np.int64)
     FILL(kernel)(args.ctypes.data, 0, 1)
+
+
+def _is_fine(scale: torch.Tensor, groups: int) -> bool:
+    """Whether scales are those of a stream, one for each group."""
+    return scale.dtype == torch.float16 and scale.shape[1] == groups
 
 
 class PackedStorage:

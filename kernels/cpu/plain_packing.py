@@ -14,8 +14,39 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..weights import Dense, Fp8, Int2K, Int3K, Int4, Int4K, Int4Z, Int5, Int5K, Int6, Int8, Weight
-from .layout import GROUP, INT3K, INT4, INT4K, INT4Z, INT5, INT5K, INT6, INT8, PAIR, ROWS, SCALES, SPAN, STRIP
+from ..weights import (
+    Dense,
+    Fp8,
+    Int2K,
+    Int3K,
+    Int4,
+    Int4K,
+    Int4T,
+    Int4Z,
+    Int5,
+    Int5K,
+    Int6,
+    Int8,
+    Weight,
+)
+from .layout import (
+    FP4,
+    GROUP,
+    INT3K,
+    INT4,
+    INT4K,
+    INT4Z,
+    INT5,
+    INT5K,
+    INT6,
+    INT8,
+    IQ4,
+    PAIR,
+    ROWS,
+    SCALES,
+    SPAN,
+    STRIP,
+)
 
 SLICE = 1 << 20  # weights packed at once
 TOP = np.uint32(0x80808080)  # adds 128 to four signed bytes
@@ -51,6 +82,8 @@ def _take(weight: Weight, lo: int, hi: int) -> tuple[Array, list[Array], list[Ar
     match weight:
         case Int4():
             return _words(weight.packed[lo:hi]), by_group("scale", "minimum"), []
+        case Int4T():
+            return _words(weight.packed[lo:hi]), by_group("scale"), []
         case Int4Z():
             scale, zero = by_group("scale", "zero")
             return _words(weight.packed[lo:hi]), [scale, -zero], []
@@ -125,7 +158,7 @@ def _fill_values(fmt: int, out: Array, words: Array) -> None:
         """The bits of every byte from `at` on."""
         return words >> np.uint32(at) & np.uint32(0x01010101 * (2**width - 1))
 
-    if fmt in (INT4, INT4K, INT4Z, INT8):
+    if fmt in (INT4, INT4K, INT4Z, INT8, IQ4, FP4):
         out[...] = words
     elif fmt in (INT5, INT5K):
         low = bits(0, 4)

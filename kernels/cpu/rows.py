@@ -15,6 +15,7 @@ from numba import njit
 from .emit import F32, I32, V16F32, V16I8, V16I32, Emitter, Value, emitted
 from .layout import (
     ACT,
+    FP4,
     GROUP,
     INT2K,
     INT3K,
@@ -25,6 +26,7 @@ from .layout import (
     INT5K,
     INT6,
     INT8,
+    IQ4,
     MAGIC,
     MAGIC_BITS,
     PAIR,
@@ -32,11 +34,13 @@ from .layout import (
     SPAN,
     STRIP,
     SUPER,
+    TABLED,
     Act,
 )
 from .machine import as_float, f32, half, i64, s8, to_half, u8, u16, unpack
 
 LOG2_E = 1.4426950408889634
+TABLED_ROWS = np.array([TABLED[IQ4], TABLED[FP4]], np.int8)
 
 
 @emitted()
@@ -175,6 +179,8 @@ def _weight(fmt: int, group: int, super_scales: int, strip: int, lane: int, k: i
         q = np.float32(values[256 * h + 64 * (k % 16 // 4) + b]) - np.float32(128)
         return half(scales + 2 * row) * q
     q = np.float32(_value(fmt, values, b, k))
+    if fmt in (IQ4, FP4):
+        return half(scales + 2 * row) * np.float32(TABLED_ROWS[fmt - IQ4, int(q)])
     if fmt in (INT4, INT5):
         return half(scales + 2 * row) * q + half(scales + 64 + 2 * row)
     if fmt == INT4Z:

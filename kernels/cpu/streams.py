@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from .layout import GROUP, INT4, INT4K, INT6, INT8, MAGIC, PAIR, ROWS, SCALES, SPAN, STRIP, SUPER
+from .layout import GROUP, INT4, INT4K, INT6, INT8, MAGIC, PAIR, ROWS, SCALES, SPAN, STRIP, SUPER, TABLED
 from .machine import as_float, f32, half, to_half, u8, u16, u32, unpack
 
 FLOAT32, FLOAT16, BFLOAT16 = range(3)
@@ -21,9 +21,9 @@ LARGEST_INT8, ROUND = np.float32(127), np.float32(MAGIC)
 
 
 def make_fill(fmt: int) -> Callable[[int, int, int], None]:
-    """Int4, Int4K, Int6 or Int8: values and scales change places, no bit of them is lost."""
+    """Int4, Int4T, Int4K, Int6 or Int8: values and scales change places, no bit of them is lost."""
     span, pair_bytes, super_bytes, strip, at = SPAN[fmt], PAIR[fmt], SUPER[fmt], STRIP[fmt], SCALES[fmt]
-    nibbled, half_scaled = fmt in (INT4, INT4K), fmt in (INT4, INT8)
+    nibbled, half_scaled = fmt in (INT4, INT4K, *TABLED), fmt in (INT4, INT8, *TABLED)
     width = 4 if nibbled else 8  # words of a group
 
     def fill(args: int, first: int, step: int) -> None:

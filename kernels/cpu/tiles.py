@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .dots import AVX2, AVX512_VNNI, AVX_VNNI, PLAIN, Dots
+from .dots import AVX2, AVX512_VNNI, AVX_VNNI, PLAIN, Dots, look_up
 from .emit import F32, I32, I64, V16F32, V16I8, V16I32, Emitter, Value, emitted
 from .layout import (
     ACT,
@@ -32,6 +32,7 @@ from .layout import (
     SPAN,
     STRIP,
     SUPER,
+    TABLED,
     Act,
 )
 from .machine import unpack
@@ -45,7 +46,7 @@ Terms = list[tuple[tuple[int, ...], list[Value], list[Value]]]
 SHARED = {INT3K: (1 / 8,), INT2K: (1.0, -1 / 32)}
 
 
-def _bytes(e: Emitter, fmt: int, strip: Value, half: int, j: int) -> Value:
+def _bytes(e: Emitter, fmt: int, way: int, strip: Value, half: int, j: int) -> Value:
     """64 unsigned bytes as 16 x int32: inputs 16 * half + 4j to 4j + 3 of 16 rows."""
 
     def bits(at: int, place: int, to: int, mask: int) -> Value:
@@ -61,6 +62,8 @@ def _bytes(e: Emitter, fmt: int, strip: Value, half: int, j: int) -> Value:
     at, shift = (128 * half + 64 * (j // 2), j % 2) if fmt == INT6 else (64 * j, half)
     nibbles = e.load(strip + at, V16I32)  # shifted as words: shifts of bytes compete with the dot products
     low = (nibbles >> 4 if shift else nibbles) & 0x0F0F0F0F
+    if fmt in TABLED:
+        return look_up(e, way, low, [128 + value for value in TABLED[fmt]])
     if fmt in (INT5, INT5K):
         return low | bits(256, 4 * half + j, 4, 0x10)
     return low | bits(256 + 64 * half, 2 * j, 4, 0x30) if fmt == INT6 else low
@@ -124,7 +127,7 @@ def tile(
         """MAGIC + dot product, as floats, one vector of rows per (token, strip)."""
         dots = Dots(e, way, LARGEST[fmt], [begin[t] for t, _ in both])
         for j in range(4):
-            weights = {(h, r): _bytes(e, fmt, strips[r], h, j) for h in halves for r in (0, 1)}
+            weights = {(h, r): _bytes(e, fmt, way, strips[r], h, j) for h in halves for r in (0, 1)}
             for h in halves:
                 for t in range(tokens):
                     inputs = e.load_splat(sources[t] + (16 * h + 4 * j), I32)

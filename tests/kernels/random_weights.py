@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kernels import Dense, Fp8, Int2K, Int3K, Int4, Int4K, Int4Z, Int5, Int5K, Int6, Int8, Weight
+from kernels import Dense, Fp8, Int2K, Int3K, Int4, Int4K, Int4T, Int4Z, Int5, Int5K, Int6, Int8, Weight
 
-KINDS = [Int2K, Int3K, Int4, Int4Z, Int4K, Int5, Int5K, Int6, Int8, Fp8, Dense]
+KINDS = [Int2K, Int3K, Int4, Int4T, Int4Z, Int4K, Int5, Int5K, Int6, Int8, Fp8, Dense]
 
 
 def halfs(*shape: int, low: float, high: float) -> Tensor:
@@ -32,6 +32,8 @@ def random_weight(kind: type, n: int, k: int) -> Weight:
             return Int3K(whole(k, 0, 7), scale, halfs(n, supers, low=1e-5, high=1e-4))
         case "Int4":
             return Int4(whole(k // 2, 0, 255), *small)
+        case "Int4T":
+            return Int4T(whole(k // 2, 0, 255), small[0] / 10, ("iq4", "fp4")[n % 2])
         case "Int4Z":
             return Int4Z(whole(k // 2, 0, 255), small[0], whole(groups, 0, 16))
         case "Int4K":

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 import torch
 
-from kernels import Dense, Int4, Int4K, Int6, Int8, Stored, Weight
+from kernels import Dense, Int4, Int4K, Int4T, Int6, Int8, Stored, Weight
 from kernels.cpu.layout import GROUP, ROWS, SPAN, SUPER
 from kernels.cpu.ops import CpuOps
-from kernels.cpu.packing import FORMATS, PackedStorage, pack
+from kernels.cpu.packing import PackedStorage, format_of, pack
 from kernels.cpu.plain_packing import fill_plainly
 from tests.kernels.random_weights import random_weight
 
-KINDS = [Int4, Int4K, Int6, Int8, Dense]
+KINDS = [Int4, Int4K, Int4T, Int6, Int8, Dense]
 
 
 def stream(weight: Weight) -> np.ndarray:
     """A matrix as its stream, uint8 [pairs, supers, SUPER]."""
     rows, width = weight.shape
-    fmt = FORMATS[type(weight)]
+    fmt = format_of(weight)
     out = np.zeros((-(-rows // ROWS), -(-width // GROUP) // SPAN[fmt], SUPER[fmt]), np.uint8)
     fill_plainly(fmt, out, weight)
     return out

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernels import Dense, Fp8, Int2K, Int3K, Int4, Int4K, Int4Z, Int5, Int5K, Int6, Int8, Weight
-from kernels.weights import pack_nibbles, unpack_nibbles
+from kernels import Dense, Fp8, Int2K, Int3K, Int4, Int4K, Int4T, Int4Z, Int5, Int5K, Int6, Int8, Weight
+from kernels.weights import TABLES, pack_nibbles, unpack_nibbles
 from tests.kernels.random_weights import KINDS, random_weight
 
 ROWS, WIDTH = 3, 512
@@ -31,6 +31,8 @@ def value_of(weight: Weight, n: int, k: int) -> float:
             return q
         case Int4() | Int5():
             return q * at("scale") + at("minimum")
+        case Int4T():
+            return at("scale") * TABLES[weight.table][q]
         case Int4Z():
             return (q - at("zero")) * at("scale")
         case Int2K() | Int4K() | Int5K():

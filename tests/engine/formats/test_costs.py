@@ -128,4 +128,4 @@ def test_a_stack_of_mxfp4(tmp_path: Path) -> None:
     tensors = {"up_blocks": torch.zeros(2, 8, 4, 16).byte(), "up_scales": torch.zeros(2, 8, 4).byte()}
     with open_folder(tmp_path / "it", tensors, {"quant_method": "mxfp4"}) as checkpoint:
         found = describe(checkpoint, "up")
-        assert found is not None and (found.source, found.disk_bits, found.format) == ("MXFP4", 4.25, "Int8")
+        assert found is not None and (found.source, found.disk_bits, found.format) == ("MXFP4", 4.25, "Int4T")

@@ -12,7 +12,7 @@ import torch
 from engine.errors import BadCheckpoint, UnsupportedModel
 from engine.formats import check_quantization, describe, to_vector, to_weight
 from engine.inspection import inspect_checkpoint
-from kernels import Dense, Int8
+from kernels import Dense, Int4T
 from tests.engine.formats.folders import open_folder
 
 
@@ -64,7 +64,7 @@ def test_mxfp4_equals_transformers(tmp_path: Path) -> None:
     with open_folder(tmp_path / "it", tensors, {"quant_method": "mxfp4"}) as checkpoint:
         for expert in range(3):
             gates = to_weight(checkpoint, "experts.gate_up_proj", (4, 128), np.arange(0, 8, 2), expert)
-            assert isinstance(gates, Int8) and gates.scale.dtype == torch.float16
+            assert isinstance(gates, Int4T) and gates.scale.dtype == torch.float16
             assert torch.equal(gates.dequantize(), true[expert].T[0::2])
 
 
