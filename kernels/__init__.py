@@ -2,6 +2,7 @@
 
     reference   plain torch, every op: the oracle of the others and the backend where nothing faster runs
     cpu         processors, compiled by Numba
+    triton      cards (CUDA and ROCm), compiled by Triton
 
 Nothing is loaded before a name is used: `kernels` is also the name of a package that transformers probes
 for, and the deciding half of the engine must start without torch.
@@ -10,11 +11,13 @@ for, and the deciding half of the engine must start without torch.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .ops import (
         Activation as Activation,
+        Draw as Draw,
         Experts as Experts,
         ForwardBatch as ForwardBatch,
         KVLayer as KVLayer,
@@ -22,9 +25,11 @@ if TYPE_CHECKING:
         Ops as Ops,
         Packed as Packed,
         Rope as Rope,
+        Sampler as Sampler,
         Storage as Storage,
         Stored as Stored,
     )
+    from .pages import head_bytes as head_bytes, read_pool as read_pool
     from .weights import (
         Dense as Dense,
         Fp8 as Fp8,
@@ -43,12 +48,14 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    **dict.fromkeys(("Activation", "Experts", "ForwardBatch", "KVLayer"), "ops"),
-    **dict.fromkeys(("Norm", "Ops", "Packed", "Rope", "Storage", "Stored"), "ops"),
+    **dict.fromkeys(("Activation", "Draw", "Experts", "ForwardBatch", "KVLayer"), "ops"),
+    **dict.fromkeys(("head_bytes", "read_pool"), "pages"),
+    **dict.fromkeys(("Norm", "Ops", "Packed", "Rope", "Sampler", "Storage", "Stored"), "ops"),
     **dict.fromkeys(("Dense", "Fp8", "Int2K", "Int3K", "Int4", "Int4K"), "weights"),
     **dict.fromkeys(("Int4T", "Int4Z"), "weights"),
     **dict.fromkeys(("Int5", "Int5K", "Int6", "Int8", "Weight", "pack_nibbles"), "weights"),
 }
+_TYPES = ("dtype", "kv_dtype")
 __all__ = [*_HOMES, "select"]
 
 
@@ -59,16 +66,31 @@ def __getattr__(name: str) -> Any:
 
 
 def select(device: str = "cpu", backend: str = "auto", **options: Any) -> Ops:
-    """The Ops for a torch device type ("cpu", ...). backend "reference" takes dtype=; "numba" takes
-    threads= and portable=, and so does "auto", which leaves them aside where it ends at the reference.
+    """The Ops for a torch device type ("cpu", ...). backend "reference" and "triton" take dtype= and
+    kv_dtype=; "numba", threads= and portable=; "auto" takes all, and leaves aside what is not for its choice.
     """
     if device == "cpu" and backend in ("auto", "numba"):
         from .cpu import CpuOps, compiles_here
 
         if backend == "numba" or compiles_here():
             return CpuOps(**options)
+    if backend == "triton" or (backend == "auto" and device == "cuda" and _triton_compiles(device)):
+        from .triton import TritonOps
+
+        return TritonOps(device, **{name: value for name, value in options.items() if name in _TYPES})
     if backend == "auto":
         options = {}
     from .reference import ReferenceOps
 
     return ReferenceOps(device=device, **options)
+
+
+def _triton_compiles(device: str) -> bool:
+    """Whether Triton is there, and compiles for the card that is there."""
+    if find_spec("triton") is None:
+        return False
+    import torch
+
+    from .triton import target_of
+
+    return target_of(torch.device(device)) is not None

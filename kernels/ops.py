@@ -37,13 +37,14 @@ class ForwardBatch:
     slots: tuple[Tensor, ...]  # one per page kind, [max T]: block_id * block_size + offset of each token
     block_tables: tuple[Tensor, ...]  # one per page kind, [max S, max blocks]
     logit_rows: Tensor  # [max R] which tokens' logits are wanted
+    host: ForwardBatch | None = None  # the same numbers on the processor, where these lie elsewhere
 
 
 @dataclass(frozen=True, slots=True)
 class KVLayer:
     """Where one layer keeps its keys and values, and how it looks at them."""
 
-    pool: Tensor  # [blocks, layers, 2, kv heads, block_size * D]; a block is one contiguous run
+    pool: Tensor  # [blocks, layers, 2, kv heads, block_size * D]; a block is one run of bytes (pages.py)
     layer: int  # index into the pool's second dimension
     kind: int  # index into ForwardBatch.slots and block_tables
     block_size: int  # a multiple of 16
@@ -52,6 +53,10 @@ class KVLayer:
     window: int = 0  # a token sees itself and the window - 1 tokens before it; 0: all
     soft_cap: float = 0.0  # scores become cap * tanh(score / cap); 0: as they are
     scale: float = 0.0  # of scores, before the cap; 0: 1 / sqrt(D)
+    scales: Tensor | None = None  # float16 [blocks, layers, 2, kv heads, block_size], of values of 8 bits
+    sinks: Tensor | None = (
+        None  # float32 [heads]: scores beside the keys', which take weight and give nothing
+    )
 
     @property
     def num_kv_heads(self) -> int:
@@ -82,7 +87,9 @@ class Rope:
 
 # What a backend's `pack` returns: matrices with one input, stacked by rows, in the backend's own form.
 Packed = Any
-Activation = Literal["silu", "gelu_tanh"]  # of a gate; the second is GELU in its tanh form
+# Of a gate: act(gate) * up. "gelu_tanh" is GELU in its tanh form. "clamped_swiglu" is gpt-oss's: with the
+# gate at most 7, and up between -7 and 7, gate / (1 + e^(-1.702 gate)) * (up + 1).
+Activation = Literal["silu", "gelu_tanh", "clamped_swiglu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,7 @@ class Experts:
     down: tuple[Packed, ...]  # [E, F]
     top_k: int  # experts a token goes through: those with the largest softmax of the router's rows
     normalized: bool  # their shares are divided by their sum
+    activation: Activation = "silu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,33 @@ class Storage(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What one row of logits is drawn with. `slot`: whose counts its penalties look at; -1: it has none."""
+
+    temperature: float
+    top_p: float
+    min_p: float
+    repetition: float
+    frequency: float
+    presence: float
+    top_k: int
+    slot: int
+    share: float  # in [0, 1): where in the candidates' weights the token lies
+
+
+class Sampler(Protocol):
+    """Draws tokens where the logits lie."""
+
+    def set(self, draws: Sequence[Draw]) -> None:
+        """What the first rows are drawn with."""
+        ...
+
+    def sample(self, logits: Tensor, out: Tensor) -> None:
+        """out[r], int64: a token of row r; -1 where its logits are no numbers."""
+        ...
+
+
 class Ops(Protocol):
     """One device's kernels. Activations (from `activation`) are opaque: a backend may keep them quantized;
     only its ops read them.
@@ -130,6 +165,8 @@ class Ops(Protocol):
     kv_dtype: torch.dtype  # element type of the KV pool
     block_size: int  # the best one here; all multiples of 16 up to 128 work
     storage: Storage | None  # None: packed matrices cannot be kept
+    records_by_size: bool  # a record serves steps of as many answers as it was made for, or fewer
+    workspace_bytes: int  # of the device, besides weights, pools and buffers
 
     def pack(self, weights: Sequence[Weight], bias: Tensor | None = None, gated: bool = False) -> Packed:
         """Stack matrices [N_i, K] of any formats by rows, with an optional float32 bias [sum N_i]. `gated`:
@@ -212,7 +249,7 @@ class Ops(Protocol):
     def norm_experts_add(
         self, batch: ForwardBatch, hidden: Tensor, norm: Norm | None, experts: Experts
     ) -> None:
-        """hidden[t] += sum of share_x * down_x @ (silu(gate_x @ n) * (up_x @ n)) over t's experts x, n =
+        """hidden[t] += sum of share_x * down_x @ (act(gate_x @ n) * (up_x @ n)) over t's experts x, n =
         norm(hidden[t]): stands where norm_gated_linear and linear_add do in other layers.
         """
         ...
@@ -229,6 +266,10 @@ class Ops(Protocol):
         """out[r] = weight @ norm(hidden[logit_rows[r]]) + bias for the R rows wanted, capped like scores; out
         is plain float [max R, vocabulary].
         """
+        ...
+
+    def sampler(self, rows: int, vocabulary: int) -> Sampler | None:
+        """What draws tokens for up to so many rows of logits; None where the host does."""
         ...
 
     def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:

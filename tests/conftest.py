@@ -26,7 +26,9 @@ SETTINGS = {
     "NO_PROXY": "localhost,127.0.0.1,::1",
     "OMP_NUM_THREADS": "1",  # the machine's cores are shared by the test processes
     "PYTHONHASHSEED": "0",
+    "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",  # a person's own is not for tests
     "TOKENIZERS_PARALLELISM": "false",
+    "TRITON_INTERPRET": "1",  # must be set before Triton is imported, whichever test does so first
 }
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 

@@ -7,7 +7,8 @@ and in decoding, where threads share them. A query tile is some tokens of a sequ
 head.
 """
 
-# Keys lie [D, 16] and values [16, D] float16 per 16 tokens; queries [kv heads, tokens * group, D] float32,
+# Keys lie [D, 16] and values [16, D] per 16 tokens, float16 or (`small`) int8, which scores and weights are
+# multiplied by the scales of; queries [kv heads, tokens * group, D] float32,
 # scaled so that scores are powers of two. A partial row is D values, peak, sum, padded to D + 16 floats.
 # Partial rows lie [tokens * heads, parts]; the number of parts of this step stands before them, in a header.
 
@@ -18,17 +19,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numba import njit
 
-from .emit import F32, I32, I64, LANES, V16F32, V16I32, Emitter, Value, emitted
+from .emit import F32, I32, I64, LANES, V16F32, V16I8, V16I32, Emitter, Value, emitted
 from .layout import ACT, GROUP
 from .machine import FEATURES, f32, i64, unpack
-from .rows import quantize
+from .rows import LOG2_E, quantize
 
 SEGMENT = 256
 TILE_ROWS = 48  # query rows of a task; more only where a group is larger
 MASKED = -1e30
-HEADER, LISTS = 64, 512  # bytes before the partial rows, and of a task's two lists of block addresses
-ARGUMENTS = 21
-CAP = 16  # place of the soft cap among them
+HEADER = 64  # bytes before the partial rows
+# A task's lists of addresses, for each block of 16 tokens: keys, values, and the scales of both.
+LIST, LISTS = 256, 1024  # bytes of one and of all
+ARGUMENTS = 24
+CAP = 19  # place of the soft cap among them
 # Query rows of a register tile, blocks of 16 keys and strips of 16 values beside them: for 32 registers of 16
 # floats, and for less.
 SHAPES = ((6, 2, 4), (3, 4, 4), (1, 4, 4)) if "avx512f" in FEATURES else ((3, 1, 1), (1, 4, 4))
@@ -47,15 +50,21 @@ def _row_tiles(e: Emitter, rows: Value, sizes: Sequence[int], body: Callable[[in
         start = start + count * size
 
 
-@emitted()
+def _load(e: Emitter, small: int, address: Value) -> Value:
+    """16 numbers of the cache as float32."""
+    return e.load(address, V16I8).to("sext", V16I32).to("sitofp", V16F32) if small else e.load_half(address)
+
+
+@emitted(literals=1)
 def scores(
-    e: Emitter, rows: Value, q: Value, q_step: Value, keys: Value, blocks: Value, depth: Value, out: Value,
-    out_step: Value,
+    e: Emitter, small: int, rows: Value, q: Value, q_step: Value, keys: Value, blocks: Value, depth: Value,
+    out: Value, out_step: Value,
 ) -> None:  # fmt: skip
-    """out[rows, 16 * blocks] = q[rows, depth] @ keys. `keys` lists the blocks' addresses, filled up to a
-    multiple of four; the addresses of their values stand LISTS / 2 bytes behind.
+    """out[rows, 16 * blocks] = q[rows, depth] @ keys. `keys` begins the lists, filled up to a multiple of
+    four blocks.
     """
     width = {size: blocks for size, blocks, _ in SHAPES}
+    line_depth = 4 if small else 2  # of a cache line of keys
 
     def tile(size: int, first: Value) -> None:
         sources = [e.opaque(q + q_step * (first + r)) for r in range(size)]
@@ -67,18 +76,21 @@ def scores(
             pages = [e.load(place, I64) for place in at]
             # a page is as long as hardware fetches ahead: what is read next is asked for here
             soon = [e.load(place + 8 * width[size], I64) for place in at]
-            soon += [e.load(place + LISTS // 2, I64) for place in at]
+            soon += [e.load(place + LIST, I64) for place in at]
 
             def step(line: Value, sums: list[Value]) -> list[Value]:
                 for page in soon:
                     e.prefetch(page + line * 64)
-                for d in (line * 2, line * 2 + 1):
-                    found = [e.load_half(page + d * 32) for page in pages]
+                for d in (line * line_depth + i for i in range(line_depth)):
+                    found = [_load(e, small, page + d * (64 // line_depth)) for page in pages]
                     spread = [e.load_splat(source + d * 4, F32) for source in sources]
                     sums = [e.fma(spread[r], found[b], sums[n]) for n, (r, b) in enumerate(both)]
                 return sums
 
-            sums = e.loop(depth / 2, [e.value(V16F32, 0.0)] * len(both), step)
+            sums = e.loop(depth / line_depth, [e.value(V16F32, 0.0)] * len(both), step)
+            if small:
+                scales = [e.load_half(e.load(place + 2 * LIST, I64)) for place in at]
+                sums = [value * scales[b] for value, (_, b) in zip(sums, both, strict=True)]
             for (r, b), value in zip(both, sums, strict=True):
                 e.store(value, out + out_step * (first + r) + (begin + b) * 64)
 
@@ -87,15 +99,16 @@ def scores(
     _row_tiles(e, rows, list(width), tile)
 
 
-@emitted()
+@emitted(literals=1)
 def values(
-    e: Emitter, rows: Value, p: Value, p_step: Value, pages: Value, count: Value, depth: Value, out: Value,
-    out_step: Value,
+    e: Emitter, small: int, rows: Value, p: Value, p_step: Value, pages: Value, count: Value, depth: Value,
+    out: Value, out_step: Value,
 ) -> None:  # fmt: skip
     """out[rows, depth] = p[rows, count] @ values. Reads no value beyond `count`: what is there may be
     anything.
     """
     width = {size: strips for size, _, strips in SHAPES}
+    size_of = 1 if small else 2  # bytes of a value
 
     def tile(size: int, first: Value) -> None:
         sources = [e.opaque(p + p_step * (first + r)) for r in range(size)]
@@ -104,10 +117,15 @@ def values(
             both = [(r, s) for r in range(size) for s in range(strips)]
 
             def block(i: Value, sums: list[Value]) -> list[Value]:
-                page, left, full = e.load(pages + i * 8, I64) + begin * 2, count - i * 16, e.value(I64, 16)
+                page, left, full = (
+                    e.load(pages + i * 8, I64) + begin * size_of,
+                    count - i * 16,
+                    e.value(I64, 16),
+                )
 
                 def key(k: Value, sums: list[Value]) -> list[Value]:
-                    found = [e.load_half(page + k * (depth * 2) + 32 * s) for s in range(strips)]
+                    at = page + k * (depth * size_of)
+                    found = [_load(e, small, at + 16 * size_of * s) for s in range(strips)]
                     spread = [e.load_splat(source + (i * 16 + k) * 4, F32) for source in sources]
                     return [e.fma(spread[r], found[s], sums[n]) for n, (r, s) in enumerate(both)]
 
@@ -165,6 +183,21 @@ def soften(e: Emitter, row: Value, blocks: Value, lower: Value, upper: Value, st
 
 
 @emitted()
+def weigh(e: Emitter, row: Value, blocks: Value, scales: Value) -> None:
+    """Each weight is multiplied by the scale of its value; `scales` lists the blocks' addresses. A
+    weight of 0 stays 0, whatever a place that was never written holds.
+    """
+    nothing = e.value(V16F32, 0.0)
+
+    def step(i: Value, _: list[Value]) -> None:
+        weights = e.load(row + i * 64, V16F32)
+        scaled = weights * e.load_half(e.load(scales + i * 8, I64))
+        e.store(e.select(e.compare(">", weights, nothing), scaled, nothing), row + i * 64)
+
+    e.loop(blocks, [], step)
+
+
+@emitted()
 def join(e: Emitter, target: Value, source: Value, depth: Value) -> None:
     """Join the partial row at `source` to the one at `target`. One that saw nothing changes no bit of
     another.
@@ -192,6 +225,15 @@ def finish(e: Emitter, row: Value, depth: Value, out: Value) -> None:
 
 
 @emitted()
+def sink_in(e: Emitter, row: Value, depth: Value, sink_at: Value) -> None:
+    """A score that takes weight and gives nothing joins a partial row's sum."""
+    peak, total = (e.load(row + depth * 4 + offset, F32) for offset in (0, 4))
+    beyond = e.load(sink_at, F32) * LOG2_E - peak
+    power = e.first(e.exp2(e.splat(e.smallest(beyond, e.value(F32, 126.0)))))
+    e.store(total + power, row + depth * 4 + 4)
+
+
+@emitted()
 def copy_row(e: Emitter, target: Value, source: Value, depth: Value) -> None:
     """A partial row, its peak and sum with it."""
     e.loop(depth / 16 + 1, [], lambda i, _: e.store(e.load(source + i * 64, V16F32), target + i * 64))
@@ -205,15 +247,26 @@ def first_seen(position: int, window: int) -> int:
 
 @njit(inline="always")
 def attend_tile(
-    args: int, mine: int, sequence: int, first: int, tokens: int, head: int, begin: int, end: int, parts: int
+    small: int,
+    args: int,
+    mine: int,
+    sequence: int,
+    first: int,
+    tokens: int,
+    head: int,
+    begin: int,
+    end: int,
+    parts: int,
 ) -> None:
     """Query rows of `tokens` tokens from `first` on, one kv head, against segments begin to end - 1."""
     (_, _, positions_at, tables, table_step, q, q_step, pool, block_step, kv_step, head_step, block_size,
-     heads, kv_heads, depth, window, cap, partials, _, _, _) = unpack(args, ARGUMENTS)  # fmt: skip
+     heads, kv_heads, depth, scales, scales_kv_step, scales_head_step, window, cap, partials, _, _,
+     _) = unpack(args, ARGUMENTS)  # fmt: skip
     positions, table, page = i64(positions_at), i64(tables + sequence * table_step), pool + head * head_step
     group, stride, width = heads // kv_heads, (depth + 16) * 4, SEGMENT * 4
     rows, q_rows = tokens * group, q + head * q_step + first * group * depth * 4
-    keys, pages, most = i64(mine), i64(mine + LISTS // 2), max(TILE_ROWS, group)
+    keys, pages, most = i64(mine), i64(mine + LIST), max(TILE_ROWS, group)
+    key_scales, value_scales = i64(mine + 2 * LIST), i64(mine + 3 * LIST)
     found = mine + LISTS  # [most, SEGMENT] scores, then two of [most, stride] partial rows
     whole, partial = found + most * width, found + most * (width + stride)
     lowest, last = first_seen(positions[first], window), positions[first + tokens - 1]
@@ -223,16 +276,22 @@ def attend_tile(
         blocks, out = (count + 15) // 16, whole if segment == begin else partial
         for b in range((blocks + 3) // 4 * 4):
             token = base + 16 * min(b, blocks - 1)
-            keys[b] = page + table[token // block_size] * block_step + token % block_size * depth * 2
+            block, place = table[token // block_size] * block_step, token % block_size
+            keys[b] = page + block + place * depth * (1 if small else 2)
             pages[b] = keys[b] + kv_step
-        scores(rows, q_rows, depth * 4, mine, blocks, depth, found, width)
+            if small:
+                key_scales[b] = scales + block + head * scales_head_step + place * 2
+                value_scales[b] = key_scales[b] + scales_kv_step
+        scores(small, rows, q_rows, depth * 4, mine, blocks, depth, found, width)
         for r in range(rows):
             position = positions[first + r // group]
             lower, upper = max(0, first_seen(position, window) - base), min(count, position + 1 - base)
             if cap:
                 cap_scores(found + r * width, blocks, args + 8 * CAP)
             soften(found + r * width, blocks, lower, max(lower, upper), out + r * stride + depth * 4)
-        values(rows, found, width, mine + LISTS // 2, count, depth, out, stride)
+            if small:
+                weigh(found + r * width, blocks, mine + 3 * LIST)
+        values(small, rows, found, width, mine + LIST, count, depth, out, stride)
         if segment > begin:
             for r in range(rows):
                 join(whole + r * stride, partial + r * stride, depth)
@@ -244,14 +303,14 @@ def attend_tile(
             copy_row(partials + HEADER + place * stride, whole + r * stride, depth)
 
 
-def make_attend() -> Callable[[int, int, int], None]:
+def make_attend(small: int) -> Callable[[int, int, int], None]:
     """All query tiles against their segments. A task is a tile with all of them; where that makes few tasks,
     a tile with one of them, whose result is a part of its own.
     """
 
     def attend(args: int, thread: int, n: int) -> None:
-        (counts, cu_lens_at, positions_at, _, _, _, _, _, _, _, _, _, heads, kv_heads, _, window, _, partials,
-         capacity, mine, mine_step) = unpack(args, ARGUMENTS)  # fmt: skip
+        (counts, cu_lens_at, positions_at, _, _, _, _, _, _, _, _, _, heads, kv_heads, _, _, _, _, window, _,
+         partials, capacity, mine, mine_step) = unpack(args, ARGUMENTS)  # fmt: skip
         tokens, sequences, cu_lens, positions = (
             i64(counts)[0],
             i64(counts)[1],
@@ -279,7 +338,9 @@ def make_attend() -> Callable[[int, int, int], None]:
                     for segment in range(begin, end, length):
                         if task % n == thread:
                             own = mine + thread * mine_step
-                            attend_tile(args, own, s, first, some, head, segment, segment + length, parts)
+                            attend_tile(
+                                small, args, own, s, first, some, head, segment, segment + length, parts
+                            )
                         task += 1
 
     return attend
@@ -289,7 +350,8 @@ def make_merge() -> Callable[[int, int, int], None]:
     """Join each token's and head's parts, left to right: out [tokens, heads * D] in activation groups."""
 
     def merge(args: int, thread: int, n: int) -> None:
-        count_at, positions, heads, depth, window, partials, out, out_step, mine, mine_step = unpack(args, 10)
+        (count_at, positions, heads, depth, window, sinks, partials, out, out_step, mine,
+         mine_step) = unpack(args, 11)  # fmt: skip
         together = 1 if depth % GROUP == 0 else heads  # heads whose values fill whole groups
         groups, stride, parts = (together * depth + GROUP - 1) // GROUP, (depth + 16) * 4, i64(partials)[0]
         mine += thread * mine_step
@@ -303,6 +365,8 @@ def make_merge() -> Callable[[int, int, int], None]:
                 copy_row(row, at, depth)
                 for part in range(1, min(seen, parts)):
                     join(row, at + part * stride, depth)
+                if sinks:
+                    sink_in(row, depth, sinks + (head + h) * 4)
                 finish(row, depth, mine + h * depth * 4)
             for k in range(together * depth, groups * GROUP):
                 f32(mine)[k] = np.float32(0)

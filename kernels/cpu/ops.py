@@ -27,10 +27,11 @@ from .record import RUN, Record, Replay
 from .threads import Team, default_threads, yield_address
 
 ALL_TOKENS, CHOSEN_ROWS = 0, 16  # bytes into ForwardBatch.counts: T, R
-# gate / (1 + 2^(gate * (a + b * gate^2))): a and b
+# gate / (1 + 2^(gate * (a + b * gate^2))) * (up + lift), neither beyond a limit: a, b, limit, lift
 CURVES = {
-    "silu": (-rows.LOG2_E, 0.0),
-    "gelu_tanh": tuple(-rows.LOG2_E * math.sqrt(8 / math.pi) * x for x in (1.0, 0.044715)),
+    "silu": (-rows.LOG2_E, 0.0, math.inf, 0.0),
+    "gelu_tanh": (*(-rows.LOG2_E * math.sqrt(8 / math.pi) * x for x in (1.0, 0.044715)), math.inf, 0.0),
+    "clamped_swiglu": (-rows.LOG2_E * 1.702, 0.0, 7.0, 1.0),
 }
 SHARED_TOKENS = 16  # so many tokens at the longest context may have their segments shared by threads
 
@@ -47,17 +48,27 @@ class CpuOps:
 
     name = "numba"
     device = torch.device("cpu")
-    kv_dtype = torch.float16
     block_size = 16
     storage: Storage | None = PackedStorage()
+    records_by_size = False
+    workspace_bytes = 0
 
-    def __init__(self, threads: int | None = None, portable: bool | None = None) -> None:
+    def __init__(
+        self,
+        threads: int | None = None,
+        portable: bool | None = None,
+        kv_dtype: torch.dtype = torch.float16,
+    ) -> None:
         if not compiles_here():
             raise RuntimeError("This processor has no FMA and F16C instructions; use the reference backend.")
-        self.way = PLAIN if portable else ways_here()[0]
-        self._norm, self._rope = (compiled(make, fast=True) for make in (rows.make_norm, rows.make_rope))
-        makers = rows.make_embed, walk.make_linear, walk.make_gated, attend.make_attend, attend.make_merge
-        self._embed, self._linear, self._gated, self._attend, self._merge = map(compiled, makers)
+        assert kv_dtype in (torch.float16, torch.int8), kv_dtype
+        self.way, self.kv_dtype = PLAIN if portable else ways_here()[0], kv_dtype
+        self._norm = compiled(rows.make_norm, fast=True)
+        makers = rows.make_embed, walk.make_linear, walk.make_gated, attend.make_merge
+        self._embed, self._linear, self._gated, self._merge = map(compiled, makers)
+        small = int(kv_dtype == torch.int8)
+        self._rope = compiled(rows.make_rope, small, fast=True)
+        self._attend = compiled(attend.make_attend, small)
         self._walk = RUN(compiled(walk.make_walk, kind=WALK))
         self._team, self._give_way = Team(threads or default_threads()), yield_address()
         self._scratch: dict[str, Tensor] = {}
@@ -205,7 +216,8 @@ class CpuOps:
             )  # fmt: skip
             r.add(sort, count, num_experts, top_k, chosen, places, ranked)
             r.add(gather, count, top_k, ranked, x, act, inputs)
-            gating = [self._gating(r, 0, w, inputs, gated, "silu") for w in experts.gate_up]
+            act_of = experts.activation
+            gating = [self._gating(r, 0, w, inputs, gated, act_of) for w in experts.gate_up]
             downs = [self._multiplying(r, 0, w.parts[0], gated, w, found, add=False) for w in experts.down]
             spare = self._shared(r, "an expert's arguments", self._team.count * mixture.ROW * 8)
             for kernel, arguments, (x_at, out_at), x_step, out_step in (
@@ -272,11 +284,14 @@ class CpuOps:
             )  # fmt: skip
             r.add(
                 self._merge, r.at(batch.counts) + ALL_TOKENS, r.at(batch.positions), kv.num_heads,
-                kv.head_dim, kv.window, partials, r.at(out), -(-width // GROUP) * ACT,
-                *self._own(r, (width + GROUP) * 4 + row),
+                kv.head_dim, kv.window, 0 if kv.sinks is None else r.at(kv.sinks), partials,
+                r.at(out), -(-width // GROUP) * ACT, *self._own(r, (width + GROUP) * 4 + row),
             )  # fmt: skip
 
         self._on(append)
+
+    def sampler(self, rows: int, vocabulary: int) -> None:
+        """The host draws."""
 
     def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
         pool[list(target)] = pool[list(source)]
@@ -392,10 +407,16 @@ def _queries(r: Record, q: Tensor, kv: KVLayer) -> tuple[int, int]:
 
 
 def _pages(r: Record, kv: KVLayer) -> tuple[int, ...]:
-    """A layer's part of the pool: address; steps to the next block, the values, the next head; shapes."""
-    pool, heads = kv.pool, kv.num_kv_heads
+    """A layer's part of the pool: address; steps to the next block, the values, the next head; shapes; the
+    scales' address, their steps to those of the values, the next head.
+    """
+    pool, heads, scales = kv.pool, kv.num_kv_heads, kv.scales
     assert kv.head_dim % 16 == 0 and kv.block_size % 16 == 0 and kv.num_heads % heads == 0
-    assert pool.dtype == CpuOps.kv_dtype and pool.shape[4] == kv.block_size * kv.head_dim
-    block, layer, values, head = (2 * step for step in pool.stride()[:4])
+    assert pool.shape[4] == kv.block_size * kv.head_dim
+    block, layer, values, head = (pool.element_size() * step for step in pool.stride()[:4])
     shapes = kv.block_size, kv.num_heads, heads, kv.head_dim
-    return r.at(pool) + kv.layer * layer, block, values, head, *shapes
+    scaling = 0, 0, 0
+    if scales is not None:
+        assert pool.dtype == torch.int8 and 2 * scales.stride(0) == block
+        scaling = r.at(scales) + 2 * kv.layer * scales.stride(1), 2 * scales.stride(2), 2 * scales.stride(3)
+    return r.at(pool) + kv.layer * layer, block, values, head, *shapes, *scaling

@@ -19,7 +19,7 @@ from .threads import Team
 from .walk import ROW
 
 RUN = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)  # calls the walk without the interpreter's lock
-DTYPES = {torch.float32, torch.float16, torch.int64, torch.uint8}  # what kernels read and write
+DTYPES = {torch.float32, torch.float16, torch.int8, torch.int64, torch.uint8}  # what kernels read and write
 
 
 @dataclass(slots=True)

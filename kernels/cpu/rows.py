@@ -40,6 +40,7 @@ from .layout import (
 from .machine import as_float, f32, half, i64, s8, to_half, u8, u16, unpack
 
 LOG2_E = 1.4426950408889634
+LARGEST_INT8, LEAST_SCALE = np.float32(127), np.float32(6e-8)  # the latter: float16's least above 0
 TABLED_ROWS = np.array([TABLED[IQ4], TABLED[FP4]], np.int8)
 
 
@@ -72,14 +73,15 @@ def quantize(source: int, groups: int, target: int) -> None:
 
 @emitted()
 def gate(e: Emitter, gate_up: Value, curve_at: Value) -> None:
-    """32 gates and then 32 ups become 32 times gate / (1 + 2^x) * up, x = gate * (a + b * gate^2): two floats
-    stand at `curve_at`, 8 bytes apart. SiLU is a = -log2(e), b = 0. GELU's tanh form, y (1 + tanh(u)) / 2, is
-    y / (1 + e^-2u).
+    """32 gates and then 32 ups become 32 times gate / (1 + 2^x) * (up + lift), x = gate * (a + b * gate^2),
+    the gate at most `limit`, up between -limit and limit: four floats stand at `curve_at`, 8 bytes apart.
+    SiLU is a = -log2(e), b = 0. GELU's tanh form, y (1 + tanh(u)) / 2, is y / (1 + e^-2u).
     """
-    a, b = (e.load_splat(curve_at + offset, F32) for offset in (0, 8))
+    a, b, limit, lift = (e.load_splat(curve_at + offset, F32) for offset in (0, 8, 16, 24))
     most, least = e.value(V16F32, 126.0), e.value(V16F32, -126.0)
     for offset in (0, 64):
-        raw, up = (e.load(gate_up + (offset + part), V16F32) for part in (0, 128))
+        raw, up = (e.smallest(e.load(gate_up + (offset + part), V16F32), limit) for part in (0, 128))
+        up = e.largest(up, e.value(V16F32, 0.0) - limit) + lift
         y = e.largest(e.smallest(raw, most), least)  # beyond, nothing changes; and its square stays finite
         e.store(raw / (e.exp2(e.smallest(y * (a + b * (y * y)), most)) + 1.0) * up, gate_up + offset)
 
@@ -120,20 +122,39 @@ def make_norm() -> Callable[[int, int, int], None]:
     return norm
 
 
-def make_rope() -> Callable[[int, int, int], None]:
+@njit
+def _write(small: int, x: np.ndarray, depth: int, step: int, at: int, scale_at: int) -> None:
+    """D floats into the cache, `step` numbers apart: as float16, or as int8 with their scale."""
+    if not small:
+        for i in range(depth):
+            u16(at)[i * step] = to_half(x[i])
+        return
+    largest = np.float32(0)
+    for i in range(depth):
+        largest = max(largest, abs(x[i]))
+    u16(scale_at)[0] = to_half(max(largest / LARGEST_INT8, LEAST_SCALE))
+    scale = half(scale_at)
+    for i in range(depth):
+        s8(at)[i * step] = np.int8(min(max(np.rint(x[i] / scale), -LARGEST_INT8), LARGEST_INT8))
+
+
+def make_rope(small: int) -> Callable[[int, int, int], None]:
     """Queries turned, scaled and gathered by kv head into q [kv heads, tokens * group, D] float32; keys
-    turned, and with the values written to their slots.
+    turned, and with the values written to their slots, float16 or (`small`) int8.
     """
+    size = 1 if small else 2  # bytes of a number in the cache
 
     def rope(args: int, thread: int, n: int) -> None:
         (count_at, positions, slots, qkv, qkv_step, cos, sin, turned, q, q_step, pool, block_step, kv_step,
-         head_step, block_size, heads, kv_heads, depth, scale_bits) = unpack(args, 19)  # fmt: skip
+         head_step, block_size, heads, kv_heads, depth, scales, scales_kv_step, scales_head_step,
+         scale_bits) = unpack(args, 22)  # fmt: skip
         group, items, scale = heads // kv_heads, heads + 2 * kv_heads, as_float(scale_bits)
         for item in range(thread, i64(count_at)[0] * items, n):
             t, h = item // items, item % items
             x, angles = f32(qkv + t * qkv_step + h * depth * 4), i64(positions)[t] * turned * 4
             c, s = f32(cos + angles), f32(sin + angles)
-            page, place = pool + i64(slots)[t] // block_size * block_step, i64(slots)[t] % block_size
+            block, place = i64(slots)[t] // block_size * block_step, i64(slots)[t] % block_size
+            page = pool + block
             if h < heads:
                 to = f32(q + h // group * q_step + (t * group + h % group) * depth * 4)
                 for i in range(turned):
@@ -141,17 +162,19 @@ def make_rope() -> Callable[[int, int, int], None]:
                     to[i + turned] = (x[i + turned] * c[i] + x[i] * s[i]) * scale
                 for i in range(2 * turned, depth):
                     to[i] = x[i] * scale
-            elif h < heads + kv_heads:  # 16 keys lie [D, 16]
-                key = u16(page + (h - heads) * head_step + place // 16 * depth * 32 + place % 16 * 2)
+            elif h < heads + kv_heads:
+                head, at = h - heads, place // 16 * depth * 16 + place % 16  # 16 keys lie [D, 16]
                 for i in range(turned):
-                    key[16 * i] = to_half(x[i] * c[i] - x[i + turned] * s[i])
-                    key[16 * (i + turned)] = to_half(x[i + turned] * c[i] + x[i] * s[i])
-                for i in range(2 * turned, depth):
-                    key[16 * i] = to_half(x[i])
+                    low, high = x[i], x[i + turned]
+                    x[i] = low * c[i] - high * s[i]
+                    x[i + turned] = high * c[i] + low * s[i]
+                key = page + head * head_step + at * size
+                _write(small, x, depth, 16, key, scales + block + head * scales_head_step + place * 2)
             else:
-                value = u16(page + kv_step + (h - heads - kv_heads) * head_step + place * depth * 2)
-                for i in range(depth):
-                    value[i] = to_half(x[i])
+                head = h - heads - kv_heads
+                value = page + kv_step + head * head_step + place * depth * size
+                scale_at = scales + block + scales_kv_step + head * scales_head_step + place * 2
+                _write(small, x, depth, 1, value, scale_at)
 
     return rope
 

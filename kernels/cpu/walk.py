@@ -15,7 +15,7 @@ from .rows import gate, quantize
 
 ROW = 32
 CHUNK = 96  # tokens whose gates and ups stay in the first cache
-CURVE = 16  # place of an activation's two floats among the arguments of `gated`
+CURVE = 16  # place of an activation's four floats among the arguments of `gated`
 JOB = 128  # bytes at the start of a thread's workspace: the arguments it hands to tiles.make_matmul
 
 
@@ -67,7 +67,7 @@ def make_linear() -> Callable[[int, int, int], None]:
 
 
 def make_gated() -> Callable[[int, int, int], None]:
-    """out[t] = act(gate @ x[t]) * (up @ x[t]), in activation groups; act's two floats are arguments.
+    """out[t] = act(gate @ x[t]) * (up @ x[t]), in activation groups; act's four floats are arguments.
 
     A unit is a pair of gates and one of ups, interleaved in one stream, or in two where their formats differ
     (`up_matmul` is not 0). Their bias is interleaved in both cases.
@@ -75,7 +75,7 @@ def make_gated() -> Callable[[int, int, int], None]:
 
     def gated(args: int, thread: int, n: int) -> None:
         (next_w, next_units, next_size, count_at, matmul, w, up_matmul, up_w, groups, units, size, x, x_step,
-         bias, out, out_step, _, _, mine, mine_step) = unpack(args, 20)  # fmt: skip
+         bias, out, out_step, _, _, _, _, mine, mine_step) = unpack(args, 22)  # fmt: skip
         count, mine = i64(count_at)[0], mine + thread * mine_step
         lo, hi = units * thread // n, units * (thread + 1) // n
         job, gate_up, end = i64(mine), mine + JOB, w + hi * size

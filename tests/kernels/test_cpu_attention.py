@@ -1,31 +1,33 @@
 """The Numba backend's attention against the reference in float64: heads, windows, caps, prefixes, blocks,
 mixed steps.
 
-Errors allowed: the result is rounded to int8, half a step of its group's scale. Both pools are float16, but a
-key turned in float32 may round its last bit differently from one turned in float64: a change of 2^-11 * |q k|
-/ sqrt(D) in one score of many, below 1e-4 in the result.
+Errors allowed: the result is rounded to int8, half a step of its group's scale. Both pools have one type, but
+a key turned in float32 may round its last bit differently from one turned in float64: for float16 a change of
+2^-11 * |q k| / sqrt(D) in one score of many, below 1e-4 in the result; for int8 sixteen times as much.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from kernels import ForwardBatch, KVLayer, Ops, Rope, select
+from kernels import ForwardBatch, KVLayer, Ops, Rope, head_bytes, read_pool, select
 from kernels.cpu import layout
 from kernels.cpu.ops import CpuOps
 
-CONTEXT, ROUNDING = 1024, 1e-4
+CONTEXT = 1024
+ROUNDING = {torch.float16: 1e-4, torch.int8: 2e-3}
 Step = list[tuple[int, int, int]]  # (sequence, first position, tokens)
 
 
-@pytest.fixture(scope="module")
-def ops() -> Iterator[CpuOps]:
-    ops = CpuOps(threads=2)
+@pytest.fixture(scope="module", params=list(ROUNDING), ids=str)
+def ops(request: pytest.FixtureRequest) -> Iterator[CpuOps]:
+    ops = CpuOps(threads=2, kv_dtype=request.param)
     yield ops
     ops.close()
 
@@ -59,9 +61,11 @@ def make_batch(step: Step, block_size: int) -> ForwardBatch:
 def make_layer(
     dtype: torch.dtype, heads: int, kv_heads: int, dim: int, block_size: int, window: int, soft_cap: float
 ) -> KVLayer:
-    """Memory never written holds no number, as a fresh pool may."""
-    pool = torch.full((4 * CONTEXT // block_size, 2, 2, kv_heads, block_size * dim), torch.nan, dtype=dtype)
-    return KVLayer(pool, 1, 0, block_size, heads, dim, window, soft_cap)
+    """Memory never written holds no number, as a fresh pool may: all bits are set."""
+    num_bytes = 2 * 2 * kv_heads * block_size * head_bytes(dim, dtype)
+    raw = torch.full((4 * CONTEXT // block_size, num_bytes), 255, dtype=torch.uint8)
+    pool, scales = read_pool(raw, 2, kv_heads, block_size, dim, dtype)
+    return KVLayer(pool, 1, 0, block_size, heads, dim, window, soft_cap, scales=scales)
 
 
 def make_rope(width: int) -> Rope:
@@ -98,17 +102,17 @@ def run(ops: Ops, kv: KVLayer, rope: Rope, qkv: Tensor, step: Step) -> Tensor:
 
 def check(
     ops: CpuOps, steps: Sequence[Step], heads: int, kv_heads: int, dim: int, *, block_size: int = 16,
-    window: int = 0, soft_cap: float = 0.0, turned: int = 0,
+    window: int = 0, soft_cap: float = 0.0, turned: int = 0, sinks: Tensor | None = None,
 ) -> None:  # fmt: skip
-    oracle = select(backend="reference", dtype=torch.float64)
+    oracle = select(backend="reference", dtype=torch.float64, kv_dtype=ops.kv_dtype)
     qkv, rope = torch.randn(4, CONTEXT, (heads + 2 * kv_heads) * dim), make_rope(turned or dim)
     shape = (heads, kv_heads, dim, block_size, window, soft_cap)
-    mine, theirs = make_layer(torch.float16, *shape), make_layer(torch.float16, *shape)
+    mine, theirs = (replace(make_layer(ops.kv_dtype, *shape), sinks=sinks) for _ in range(2))
     for step in steps:
         tokens = sum(count for *_, count in step)
         found, scale = values_of(run(ops, mine, rope, qkv, step), tokens, heads * dim)
         expected = run(oracle, theirs, rope, qkv.double(), step)
-        assert ((found - expected).abs() <= scale / 2 + ROUNDING).all(), (
+        assert ((found - expected).abs() <= scale / 2 + ROUNDING[ops.kv_dtype]).all(), (
             step,
             (found - expected).abs().max(),
         )
@@ -144,6 +148,12 @@ def test_soft_cap(ops: CpuOps) -> None:
     check(ops, one_chat(280), 4, 2, 32, soft_cap=2.0)
 
 
+@pytest.mark.parametrize("window", [0, 64])
+def test_sinks(ops: CpuOps, window: int) -> None:
+    """Some take nothing, some nearly all."""
+    check(ops, one_chat(530), 4, 2, 32, window=window, sinks=torch.tensor([-1e4, 0.0, 3.0, 300.0]))
+
+
 def test_rope_over_a_part_of_the_head(ops: CpuOps) -> None:
     check(ops, one_chat(50), 4, 2, 64, turned=32)
 
@@ -157,6 +167,6 @@ def test_prompts_beside_running_answers_and_after_a_prefix(ops: CpuOps) -> None:
 def test_values_too_large_for_float16_stay_finite(ops: CpuOps) -> None:
     qkv = torch.randn(4, CONTEXT, 4 * 16)
     qkv[0, 3, 48:] = 1e6
-    kv = make_layer(torch.float16, 2, 1, 16, 16, 0, 0.0)
+    kv = make_layer(ops.kv_dtype, 2, 1, 16, 16, 0, 0.0)
     found, _ = values_of(run(ops, kv, make_rope(16), qkv, [(0, 0, 20)]), 20, 32)
     assert found.isfinite().all()

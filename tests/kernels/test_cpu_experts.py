@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from kernels import Dense, Experts, ForwardBatch, Int4K, Int6, Norm, Ops, select
+from kernels import Activation, Dense, Experts, ForwardBatch, Int4K, Int6, Norm, Ops, select
 from kernels.cpu.ops import CpuOps
 from tests.kernels.random_weights import random_weight
 
@@ -28,7 +28,13 @@ def make_batch(tokens: int) -> ForwardBatch:
     return ForwardBatch(counts, zeros, zeros, zeros[:1], zeros[:1], (zeros,), (zeros[None],), zeros)
 
 
-def pack(ops: Ops, top_k: int, normalized: bool, kinds: tuple[type, type] = (Int4K, Int4K)) -> Experts:
+def pack(
+    ops: Ops,
+    top_k: int,
+    normalized: bool,
+    kinds: tuple[type, type] = (Int4K, Int4K),
+    activation: Activation = "silu",
+) -> Experts:
     """The router looks at the first inputs alone, so that rounding does not change whom it chooses."""
     torch.manual_seed(1)
     router = torch.zeros(NUM, WIDTH)
@@ -37,10 +43,11 @@ def pack(ops: Ops, top_k: int, normalized: bool, kinds: tuple[type, type] = (Int
     down = [Dense(torch.randn(WIDTH, SIZE) * 0.1) for _ in range(NUM)]
     return Experts(
         ops.pack([Dense(router)]),
-        tuple(ops.pack(pair, gated=True) for pair in gate_up),
-        tuple(ops.pack([matrix]) for matrix in down),
+        tuple(ops.pack(pair, torch.randn(2 * SIZE), gated=True) for pair in gate_up),
+        tuple(ops.pack([matrix], torch.randn(WIDTH)) for matrix in down),
         top_k,
         normalized,
+        activation,
     )
 
 
@@ -75,6 +82,15 @@ def test_it_is_what_the_reference_computes(ops: CpuOps, tokens: int, top_k: int,
 def test_gate_and_up_of_different_formats(ops: CpuOps) -> None:
     oracle, hidden = select(backend="reference", dtype=torch.float64), make_hidden(20)
     expected, found = (run(each, pack(each, 2, True, (Int4K, Int6)), hidden) for each in (oracle, ops))
+    assert (found - expected).square().mean().sqrt() < 0.02 * expected.square().mean().sqrt()
+
+
+def test_gates_that_are_clamped(ops: CpuOps) -> None:
+    """gpt-oss's activation, with biases, on values on both sides of its limits."""
+    oracle, hidden = select(backend="reference", dtype=torch.float64), 30 * make_hidden(20)
+    expected, found = (
+        run(each, pack(each, 2, True, activation="clamped_swiglu"), hidden) for each in (oracle, ops)
+    )
     assert (found - expected).square().mean().sqrt() < 0.02 * expected.square().mean().sqrt()
 
 

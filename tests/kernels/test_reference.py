@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from kernels import Dense, ForwardBatch, KVLayer, Norm, Ops, Rope, select
+from kernels import Dense, ForwardBatch, KVLayer, Norm, Ops, Rope, head_bytes, read_pool, reference, select
 from kernels.reference import ReferenceOps
 
 HEADS, KV_HEADS, DIM, BLOCK = 6, 2, 32, 16
@@ -51,7 +51,7 @@ def make_batch(
     return batch
 
 
-def make_layer(ops: Ops, **options: float) -> KVLayer:
+def make_layer(ops: Ops, **options: object) -> KVLayer:
     pool = torch.full((BLOCKS, LAYERS, 2, KV_HEADS, BLOCK * DIM), torch.nan, dtype=ops.kv_dtype)
     return KVLayer(pool, 1, 0, BLOCK, HEADS, DIM, **options)  # type: ignore[arg-type]
 
@@ -229,6 +229,48 @@ def test_blocks_that_slid_out_of_the_window_are_not_read(ops: ReferenceOps) -> N
     ops.rope_write(batch, qkv[50:], make_rope(), kv, q)
     ops.attention(batch, q, kv, out)
     assert torch.equal(out, wanted)
+
+
+def test_sinks_take_weight_and_give_nothing(ops: ReferenceOps) -> None:
+    """As in gpt-oss: softmax over the scores and one more, whose value is 0."""
+    sinks = torch.randn(HEADS).double()
+    kv, qkv = make_layer(ops, sinks=sinks), torch.randn(40, (HEADS + 2 * KV_HEADS) * DIM, dtype=torch.float64)
+    q, k, v = qkv.view(40, -1, DIM).split((HEADS, KV_HEADS, KV_HEADS), 1)
+    q, k = (halves(x, torch.arange(40), make_rope()) for x in (q, k))
+    k, v = (x.repeat_interleave(HEADS // KV_HEADS, 1) for x in (k, v))
+    scores = (torch.einsum("thd,nhd->htn", q, k) / DIM**0.5).masked_fill(
+        ~torch.ones(40, 40).tril().bool(), -9e9
+    )
+    weights = scores.exp() / (scores.exp().sum(-1, keepdim=True) + sinks.exp()[:, None, None])
+    wanted = torch.einsum("htn,nhd->thd", weights, v).flatten(1)
+    torch.testing.assert_close(run_attention(ops, kv, qkv, [30, 10], list(range(1, 6))), wanted)
+
+
+@pytest.mark.parametrize("kv_dtype,limit", [(torch.int8, 0.01), (torch.float8_e4m3fn, 0.04)])
+def test_keys_and_values_of_8_bits_say_nearly_the_same(kv_dtype: torch.dtype, limit: float) -> None:
+    full, small = ReferenceOps(dtype=torch.float64), ReferenceOps(dtype=torch.float64, kv_dtype=kv_dtype)
+    qkv, table = torch.randn(60, (HEADS + 2 * KV_HEADS) * DIM, dtype=torch.float64), [7, 2, 9, 4]
+    size = LAYERS * 2 * KV_HEADS * BLOCK * head_bytes(DIM, kv_dtype)
+    values, scales = read_pool(
+        torch.zeros(BLOCKS, size, dtype=torch.uint8), LAYERS, KV_HEADS, BLOCK, DIM, kv_dtype
+    )
+    kv = KVLayer(values, 1, 0, BLOCK, HEADS, DIM, scales=scales)
+    wanted = run_attention(full, make_layer(full), qkv, [40, 20], table)
+    got = run_attention(small, kv, qkv, [40, 20], table)
+    assert 0 < (got - wanted).norm() / wanted.norm() < limit
+
+
+@pytest.mark.parametrize("window", [0, 7])
+def test_torchs_own_attention_gives_the_same(ops: ReferenceOps, window: int) -> None:
+    """What cards without Triton take, where no cap or sink forbids it."""
+    kv = make_layer(ops, window=window)
+    queries, keys, values = (
+        torch.randn(*shape).double() for shape in ((9, HEADS, DIM), *[(KV_HEADS, 20, DIM)] * 2)
+    )
+    places, positions = torch.arange(20), torch.arange(11, 20)[:, None]
+    seen = (places <= positions) & ((places > positions - window) if window else True)
+    wanted = reference._weighted(queries, keys, values, seen, kv)
+    torch.testing.assert_close(reference._fused(queries, keys, values, seen, kv), wanted)
 
 
 def test_copy_blocks_reads_before_it_writes(ops: ReferenceOps) -> None:

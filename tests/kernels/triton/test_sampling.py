@@ -1,0 +1,155 @@
+"""Tokens drawn by the kernels are those that engine/sampler.py draws from the same logits, seed and
+position.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from engine.sampler import SamplingRow, sample, uniform
+from engine.types import SamplingParams
+from kernels.triton.sampling import Draw, Sampler
+
+VOCABULARY, TILE, MOST, GROUP = 300, 256, 64, 8  # two tiles, the second not full
+# Infinities are subtracted by the interpreter in numpy, which warns.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+CPU = torch.device("cpu")
+SEED = 7
+
+
+def make(rows: int = 8, slots: int = 4) -> Sampler:
+    torch.manual_seed(0)
+    return Sampler(CPU, rows, VOCABULARY, slots, TILE, MOST, GROUP)
+
+
+def draw(params: SamplingParams, position: int, slot: int = -1) -> Draw:
+    penalties = params.repetition_penalty, params.frequency_penalty, params.presence_penalty
+    share = uniform(SEED, position)
+    return Draw(params.temperature, params.top_p, params.min_p, *penalties, params.top_k, slot, share)
+
+
+def drawn(sampler: Sampler, logits: Tensor, draws: list[Draw]) -> list[int]:
+    for buffer in (sampler._peaks, sampler._sums, sampler._groups):
+        buffer.fill_(torch.nan)
+    sampler._keys.fill_(2**62)
+    out = torch.full((len(logits),), 2**30)
+    sampler.set(draws)
+    sampler.sample(logits, out)
+    return out.tolist()
+
+
+def wanted(logits: Tensor, params: SamplingParams, positions: list[int]) -> list[int]:
+    return [sample(row.numpy(), SamplingRow(params, SEED, at)) for row, at in zip(logits, positions)]
+
+
+def compare(logits: Tensor, **params: Any) -> list[int]:
+    asked, positions = SamplingParams(**params), list(range(len(logits)))
+    found = drawn(make(len(logits)), logits, [draw(asked, at) for at in positions])
+    assert found == wanted(logits, asked, positions)
+    return found
+
+
+CASES = {
+    "greedy": {"temperature": 0.0},
+    "of all": {"temperature": 1.0, "top_p": 1.0},
+    "top-p": {"temperature": 0.8, "top_p": 0.9},
+    "top-k": {"temperature": 1.0, "top_p": 1.0, "top_k": 5},
+    "min-p": {"temperature": 1.0, "top_p": 1.0, "min_p": 0.05},
+    "all three": {"temperature": 0.7, "top_p": 0.8, "top_k": 20, "min_p": 0.01},
+    "one": {"temperature": 2.0, "top_p": 1.0, "top_k": 1},
+}
+
+
+@pytest.mark.parametrize("params", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("spread", [0.5, 3.0, 12.0])
+def test_as_the_engine_draws(params: dict[str, Any], spread: float) -> None:
+    """From nearly even logits, where candidates are too many to be sorted, to steep ones, where few are."""
+    torch.manual_seed(1)
+    compare(torch.randn(4, VOCABULARY) * spread, **params)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"top_k": 30, "top_p": 1.0},  # fewer than that are likely: those of the groups are taken
+        {"top_k": 30, "top_p": 0.9999999},
+        {"top_k": 200, "top_p": 1.0},  # more than are ever sorted
+        {"top_k": 200, "top_p": 0.9, "min_p": 1e-6},
+        {"top_p": 0.9999999},
+        {"top_p": 1.0, "min_p": 1e-6},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("spread", [0.2, 5.0])
+def test_what_the_candidates_do_not_suffice_for(params: dict[str, Any], spread: float) -> None:
+    torch.manual_seed(2)
+    compare(torch.randn(2, VOCABULARY) * spread, temperature=1.0, **params)
+
+
+@pytest.mark.parametrize("params", [{"top_k": 100}, {"top_p": 0.5}, {"top_p": 0.5, "top_k": 250}], ids=str)
+def test_equal_logits_come_in_the_vocabulary_s_order(params: dict[str, Any]) -> None:
+    logits = torch.zeros(3, VOCABULARY)
+    logits[1, 50:] = -1
+    logits[2, ::2] = 3
+    compare(logits, temperature=1.0, **{"top_p": 1.0, **params})
+
+
+def test_excluded_tokens_are_never_drawn() -> None:
+    logits = torch.full((2, VOCABULARY), -torch.inf)
+    logits[0, :10], logits[1, 290:] = torch.randn(2, 10)
+    for params in CASES.values():
+        first, second = compare(logits, **params)
+        assert first < 10 and second >= 290
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf, -torch.inf])
+def test_logits_that_are_no_numbers(wrong: float) -> None:
+    logits = torch.randn(3, VOCABULARY)
+    logits[1, 200 if wrong == torch.nan or wrong > 0 else slice(None)] = wrong
+    for name in ("greedy", "of all", "all three"):
+        asked = SamplingParams(**CASES[name])
+        found = drawn(make(), logits, [draw(asked, at) for at in range(3)])
+        assert found[1] == -1
+        assert [found[0], found[2]] == wanted(logits[[0, 2]], asked, [0, 2])
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_penalties(temperature: float) -> None:
+    params = SamplingParams(temperature, 0.9, 40, 0.0, 1.3, 0.7, 0.4)
+    torch.manual_seed(3)
+    logits, rng = torch.randn(6, VOCABULARY) * 4, np.random.default_rng(0)
+    prompt = rng.integers(0, VOCABULARY, 30).tolist()
+    answer = [*logits.topk(3).indices.flatten().tolist(), 5, 5]
+    sampler = make(6)
+    sampler.counts.fill_(99)
+    sampler.begin(2, prompt, answer[:4])
+    for token in answer[4:]:
+        sampler.count([2], torch.tensor([token]))
+    found = drawn(sampler, logits, [draw(params, at, 2 if at != 3 else -1) for at in range(6)])
+    for at, row in enumerate(logits):
+        tokens = [*prompt, *answer]
+        settings = params if at != 3 else SamplingParams(temperature, 0.9, 40)
+        assert found[at] == sample(row.numpy(), SamplingRow(settings, SEED, at, tokens, len(prompt)))
+
+
+def test_shares_at_both_ends() -> None:
+    logits = torch.randn(1, VOCABULARY)
+    for params in CASES.values():
+        asked = SamplingParams(**params)
+        for share in (0.0, 1 - 2**-53):
+            each = draw(asked, 0)
+            each = Draw(*[getattr(each, name) for name in Draw.__slots__[:-1]], share)
+            (found,) = drawn(make(), logits, [each])
+            assert 0 <= found < VOCABULARY
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    sampler, out = make(2), torch.zeros(2, dtype=torch.int64)
+    for logits in (torch.zeros(2, 5), torch.zeros(2, VOCABULARY).double(), torch.zeros(3, VOCABULARY)):
+        with pytest.raises(ValueError, match="2 rows of 300"):
+            sampler.sample(logits, out)
