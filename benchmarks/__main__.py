@@ -23,6 +23,7 @@ from .report import Row, about, make_row, markdown, table
 from .sides import NAMES, Contender, SideFailed, contender
 
 STARTER = "smollm2-135m"
+ALONE = ("startup", "store")
 RATES = ("prefill", "decode", "batch")
 # a second row: the 4-bit form of the same model that llama.cpp is fastest with
 BESIDE = {"llama.cpp": "llama.cpp-q4_0"}
@@ -65,13 +66,14 @@ def measure(args: argparse.Namespace) -> list[Row]:
     ]
 
 
-def startup() -> list[Row]:
-    """How long the page takes to come, a row for each step."""
-    from .startup import startup as start
+def ours(name: str) -> list[Row]:
+    """What is measured of ours alone, a row for each figure."""
+    from .startup import startup
+    from .store import store
 
     facts = about(versions={})
-    found = start()
-    return [make_row("startup", figure, "", {"octavo": [found]}, True, facts) for figure in found]
+    found = {"startup": startup, "store": store}[name]()
+    return [make_row(name, figure, "", {"octavo": [found]}, True, facts) for figure in found]
 
 
 def show(rows: list[Row], as_json: bool) -> None:
@@ -95,7 +97,7 @@ def check(logs: list[Path], keep: bool, tolerance: float) -> int:
 def main() -> int:
     """Do what was asked; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("name", choices=[*MEASURES, "startup", "check", "table"])
+    parser.add_argument("name", choices=[*MEASURES, *ALONE, "check", "table"])
     parser.add_argument("logs", type=Path, nargs="*", help="for check and table: what a run printed")
     parser.add_argument("--model", default=STARTER, help="a GGUF file, or the name of a model's folder")
     parser.add_argument("--peer", choices=NAMES, action="append", default=[], help="may be given again")
@@ -113,7 +115,7 @@ def main() -> int:
         print(markdown(guard.read_rows(args.logs)))
         return 0
     try:
-        show(startup() if args.name == "startup" else measure(args), args.json)
+        show(ours(args.name) if args.name in ALONE else measure(args), args.json)
     except SideFailed as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
