@@ -9,16 +9,19 @@ from __future__ import annotations
 from .costs import Cost, describe
 from .gguf import rope_rows
 from .huggingface import check_quantization
-from .loading import to_vector, to_weight
+from .loading import to_tensor, to_vector, to_weight
 from .quantize import QUANTIZERS, quantize
+from .stored import FLOATS
 
 __all__ = [
     "Cost",
+    "FLOATS",
     "QUANTIZERS",
     "check_quantization",
     "describe",
     "quantize",
     "rope_rows",
+    "to_tensor",
     "to_vector",
     "to_weight",
 ]

@@ -15,7 +15,7 @@ from kernels import Weight
 from ..checkpoints import Checkpoint
 from ..errors import BadCheckpoint
 from . import gguf, huggingface
-from .numbers import TORCH_TYPES, finite
+from .numbers import TORCH_TYPES, finite, sound
 from .stored import FLOATS, Stored, find
 
 
@@ -36,14 +36,30 @@ def to_weight(
     return gguf.to_matrix(stored.picked(raw), info.type, shape)
 
 
-def to_vector(checkpoint: Checkpoint, name: str, size: int, rows: np.ndarray | None = None) -> Tensor:
-    """A norm's gain or a bias as float32, by its full name."""
+def to_vector(
+    checkpoint: Checkpoint,
+    name: str,
+    size: int,
+    rows: np.ndarray | None = None,
+    expert: int | None = None,
+) -> Tensor:
+    """A norm's gain or a bias as float32, by its full name. `rows`, `expert`: see to_weight."""
     info = find(checkpoint, name, FLOATS)
     needed = size if rows is None else int(rows.max()) + 1
-    if len(info.shape) != 1 or (info.shape[0] != size if rows is None else info.shape[0] < needed):
+    *stack, length = info.shape
+    fits = length == size if rows is None else length >= needed
+    which = () if expert is None else (expert,)
+    if not fits or len(stack) != len(which) or any(one >= count for one, count in zip(which, stack)):
         raise BadCheckpoint(
             f"{checkpoint.path.name}: tensor {name} is {list(info.shape)}, expected [{needed}]."
         )
-    raw = checkpoint.raw(name)
+    raw = checkpoint.raw(name) if expert is None else checkpoint.raw(name)[expert]
     values = finite(torch.from_numpy(raw.copy()).view(TORCH_TYPES[info.type]).float(), f"values of {name}")
     return values if rows is None else values[torch.from_numpy(rows)]
+
+
+def to_tensor(checkpoint: Checkpoint, name: str) -> Tensor:
+    """Floats of any shape, by their full name, in the type that they are stored in."""
+    info = find(checkpoint, name, FLOATS)
+    values = torch.from_numpy(checkpoint.raw(name).copy()).view(TORCH_TYPES[info.type])
+    return sound(values, f"values of {name}").reshape(info.shape)

@@ -4,13 +4,17 @@ families.py   which are served, and how they differ      rope.py     how fast pa
 config.py     the shape of one model                     loader.py   a checkpoint's parts, packed
 reading.py    metadata to a shape: gguf_config.py, hf_config.py; keys.py asks and checks
 decoder.py    the forward pass
+fallback.py   transformers' own in its place, where fallback_check.py finds that it can be
 """
 
 from __future__ import annotations
 
 from .config import ModelConfig
 from .decoder import Buffers, Decoder
+from .fallback import Fallback, alone
 from .loader import load_decoder
 from .reading import read_config
 
-__all__ = ["Buffers", "Decoder", "ModelConfig", "load_decoder", "read_config"]
+Model = Decoder | Fallback
+
+__all__ = ["Buffers", "Decoder", "Fallback", "Model", "ModelConfig", "alone", "load_decoder", "read_config"]

@@ -8,9 +8,12 @@ kinds of metadata; what both have in common is here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
+
+import torch
 
 from ..checkpoints import Checkpoint
 from ..errors import BadCheckpoint, UnsupportedModel
@@ -39,6 +42,17 @@ class Mixture:
 
 
 @dataclass(frozen=True, slots=True)
+class Borrowed:
+    """What transformers' own code computes: see fallback.py."""
+
+    kind: str  # model_type
+    settings: Mapping[str, Any]  # of transformers' configuration
+    dtype: torch.dtype  # of the weights in memory, and of what is computed with them
+    weights_bytes: int  # in memory
+    widest: int  # of a layer's matrices
+
+
+@dataclass(frozen=True, slots=True)
 class ModelConfig:
     """What the forward pass needs to know."""
 
@@ -61,6 +75,7 @@ class ModelConfig:
     logit_cap: float = 0.0
     score_scale: float = 0.0  # 0: 1 / sqrt(head_dim)
     score_cap: float = 0.0
+    borrowed: Borrowed | None = None  # not computed by our own decoder
 
     @property
     def family(self) -> Family:
@@ -79,10 +94,10 @@ class ModelConfig:
         """All tensors that are asked for, without what follows the last dot, and the part that each is."""
         yield from ((self.names.top(part), part) for part in ("embedding", "norm", "head"))
         for i, layer in enumerate(self.layers):
-            yield from ((self.names.layer(i, part), part) for part in self.names.parts(layer.experts))
+            yield from ((self.names.stem(i, part), part) for part in self.names.parts(layer.experts))
             if layer.experts and self.mixture:
                 for part, expert in product(("gate", "up", "down"), range(self.mixture.num_experts)):
-                    yield self.names.layer(i, part, expert), part
+                    yield self.names.stem(i, part, expert), part
 
     def check(self, checkpoint: Checkpoint) -> None:
         """Every tensor of the checkpoint has its place in the computation, every width one in the kernels."""
@@ -120,8 +135,11 @@ def count_layers(keys: Keys, key: str, prefix: str) -> int:
 
 def biased_parts(checkpoint: Checkpoint, names: Names, experts: bool) -> frozenset[str]:
     """The matrices of a layer that have a bias beside them, told by the first layer."""
-    matrices = [part for part in names.parts(experts) if not part.endswith("norm") and part != "router"]
-    found = {part for part in matrices if f"{names.layer(0, part)}.bias" in checkpoint.tensors}
+    matrices: list[tuple[str, int | None]] = [
+        (part, None) for part in names.parts(experts) if not part.endswith("norm")
+    ]
+    matrices += [(part, 0) for part in ("gate", "up", "down") if experts]
+    found = {part for part, expert in matrices if names.bias(0, part, expert) in checkpoint.tensors}
     always = {"q", "k", "v"} if names.family.qkv_bias else set()
     return frozenset(found | always)
 

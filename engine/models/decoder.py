@@ -12,7 +12,7 @@ blocks: a `ForwardBatch` says where every token stands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -30,6 +30,7 @@ class Layer:
     qkv: Packed
     q_norm: Norm | None
     k_norm: Norm | None
+    sinks: Tensor | None  # float32 [H]
     output: Packed
     attention_post_norm: Norm | None
     ffn_norm: Norm | None
@@ -84,6 +85,8 @@ class Decoder:
         config, scale = self.config, self.config.residual_scale
         ops.embed(batch, self.embedding, hidden, config.embedding_scale)
         for layer, kv_layer in zip(self.layers, kv, strict=True):
+            if layer.sinks is not None:
+                kv_layer = replace(kv_layer, sinks=layer.sinks)
             ops.norm_linear(batch, hidden, layer.attention_norm, layer.qkv, qkv)
             ops.rope_write(batch, qkv, layer.rope, kv_layer, q, layer.q_norm, layer.k_norm)
             ops.attention(batch, q, kv_layer, attended)

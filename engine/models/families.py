@@ -25,6 +25,8 @@ class Family:
     post_norms: bool = False  # of what comes out of them
     fused: bool = False  # q, k, v are one matrix, gate and up another
     experts: bool = False  # a mixture of experts in place of the feed-forward
+    paired_experts: bool = False  # folders have them in one tensor, its gates and ups by turns
+    sinks: bool = False  # a learned score of each head takes weight beside the keys'
     activation: Activation = "silu"
     scaled_embedding: bool = False  # times the root of the width
     gain_offset: float = 0.0  # what config.json's norms leave unsaid: gain = offset + weight
@@ -50,6 +52,11 @@ _MIXTRAL = {
     "down": "block_sparse_moe.experts.{expert}.w2",
 }
 
+_PAIRED = {
+    **dict.fromkeys(("gate", "up"), "mlp.experts.gate_up_proj"),
+    "down": "mlp.experts.down_proj",
+}
+
 LLAMA = Family("Llama", neighbour_rope=True)
 MISTRAL = Family("Mistral", neighbour_rope=True)
 QWEN2 = Family("Qwen 2", qkv_bias=True)
@@ -63,6 +70,15 @@ GEMMA3 = Family("Gemma 3", head_norms="head", **_GEMMA)  # type: ignore[arg-type
 MIXTRAL = Family("Mixtral", neighbour_rope=True, experts=True, hf_names=_MIXTRAL)
 QWEN3_MOE = Family("Qwen 3 MoE", head_norms="head", experts=True)
 OLMOE = Family("OLMoE", head_norms="whole", experts=True)
+GPT_OSS = Family(
+    "gpt-oss",
+    experts=True,
+    paired_experts=True,
+    sinks=True,
+    activation="clamped_swiglu",
+    hf_names={"router": "mlp.router", "sinks": "self_attn.sinks", **_PAIRED},
+    gguf_names={"ffn_norm": "post_attention_norm", "sinks": "attn_sinks"},
+)
 
 HF_FAMILIES = {
     "llama": LLAMA,
@@ -78,6 +94,7 @@ HF_FAMILIES = {
     "mixtral": MIXTRAL,
     "qwen3_moe": QWEN3_MOE,
     "olmoe": OLMOE,
+    "gpt_oss": GPT_OSS,
 }
 GGUF_FAMILIES = {
     "llama": LLAMA,  # Mistral's files and, with experts, Mixtral's say "llama", too
@@ -91,6 +108,7 @@ GGUF_FAMILIES = {
     "gemma3": GEMMA3,
     "qwen3moe": QWEN3_MOE,
     "olmoe": OLMOE,
+    "gpt-oss": GPT_OSS,
 }
 
 GGUF_TOP = {"embedding": "token_embd", "norm": "output_norm", "head": "output"}
@@ -152,9 +170,29 @@ class Names:
         table = {**HF_LAYER, **(HF_EXPERTS if expert is not None else {}), **family.hf_names}
         return f"model.layers.{i}.{table[part].format(expert=expert)}"
 
+    @property
+    def paired(self) -> bool:
+        """Whether experts' gates and ups stand by turns in one tensor, which has no ".weight"."""
+        return self.family.paired_experts and self.source == "hf"
+
+    def stem(self, i: int, part: str, expert: int | None = None) -> str:
+        """What stands before the last dot of a part's tensors."""
+        name = self.layer(i, part, expert)
+        is_bare = self.source == "hf" and (part == "sinks" or (self.paired and expert is not None))
+        return name.rpartition(".")[0] if is_bare else name
+
+    def vector(self, i: int, part: str) -> str:
+        """The whole name of a part that is a vector."""
+        name = self.layer(i, part)
+        return name if self.stem(i, part) != name else f"{name}.weight"
+
+    def bias(self, i: int, part: str, expert: int | None = None) -> str:
+        """The whole name of a part's bias."""
+        return self.layer(i, part, expert) + ("_bias" if self.paired and expert is not None else ".bias")
+
     def stacked(self, expert: int | None) -> int | None:
         """Which matrix of its tensor an expert's is; None where each is a tensor of its own."""
-        return expert if self.source == "gguf" else None
+        return expert if self.source == "gguf" or self.paired else None
 
     def parts(self, experts: bool) -> tuple[str, ...]:
         """What a layer has, in the order of the computation; experts' own matrices left out."""
@@ -164,6 +202,7 @@ class Names:
             **dict.fromkeys(("qkv",) if family.fused else ("q", "k", "v"), True),
             "q_norm": bool(family.head_norms),
             "k_norm": bool(family.head_norms),
+            "sinks": family.sinks,
             "output": True,
             "attention_post_norm": family.post_norms,
             "ffn_norm": family.pre_norms,

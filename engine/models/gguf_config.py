@@ -20,7 +20,7 @@ from .config import (
     embedding_rows,
     has_head,
 )
-from .families import GEMMA2, GEMMA3, GGUF_FAMILIES, MIXTRAL, PHI3, SMOLLM3, Family, Names
+from .families import GEMMA2, GEMMA3, GGUF_FAMILIES, GPT_OSS, MIXTRAL, PHI3, SMOLLM3, Family, Names
 from .keys import Keys
 from .rope import RopeConfig, linear, longrope, plain, yarn
 
@@ -41,7 +41,7 @@ NEUTRAL = {
     "use_parallel_residual": False,
 }
 # Every how many layers one sees all; the others have a window.
-FULL_EVERY = {GEMMA2.name: 2, GEMMA3.name: 6}
+FULL_EVERY = {GEMMA2.name: 2, GEMMA3.name: 6, GPT_OSS.name: 2}
 # Gemma's largest models scale queries by their width over their heads, not by the width of a head.
 SCALED_BY_WIDTH = {GEMMA2.name: 46, GEMMA3.name: 62}  # so many layers
 
@@ -173,7 +173,8 @@ def _rope(keys: Keys, family: Family, head_dim: int) -> RopeConfig:
     if kind == "yarn":
         fast = keys.real("rope.scaling.yarn_beta_fast", 1e6, 32.0)
         slow = keys.real("rope.scaling.yarn_beta_slow", 1e6, 1.0)
-        return yarn(theta, dim, factor, original, fast=fast, slow=slow)
+        whole = family is not GPT_OSS  # its ramp begins and ends between pairs
+        return yarn(theta, dim, factor, original, fast=fast, slow=slow, whole=whole)
     return plain(theta, dim)
 
 

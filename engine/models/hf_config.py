@@ -20,9 +20,11 @@ from .config import (
     embedding_rows,
     has_head,
 )
+from .fallback_check import read_fallback
 from .families import (
     GEMMA2,
     GEMMA3,
+    GPT_OSS,
     HF_FAMILIES,
     MISTRAL,
     MIXTRAL,
@@ -52,9 +54,14 @@ NEUTRAL: dict[str, Any] = {
     "decoder_sparse_step": 1,
     "mlp_only_layers": [],
     "pretraining_tp": 1,
+    "swiglu_limit": 7.0,
     "use_bidirectional_attention": False,
 }
-ACTIVATIONS = {"silu": ("silu", "swish"), "gelu_tanh": ("gelu_pytorch_tanh",)}
+ACTIVATIONS = {
+    "silu": ("silu", "swish"),
+    "gelu_tanh": ("gelu_pytorch_tanh",),
+    "clamped_swiglu": ("silu",),  # with swiglu_limit
+}
 # What families' configuration classes assume where config.json says nothing.
 DEFAULTS: dict[str, dict[str, Any]] = {
     GEMMA2.name: {
@@ -79,9 +86,10 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     QWEN3.name: {"head_dim": 128},
     SMOLLM3.name: {"rope_theta": 2e6},
     MIXTRAL.name: {"rope_theta": 1e6},
+    GPT_OSS.name: {"rope_theta": 150000.0, "rms_norm_eps": 1e-5, "sliding_window": 128, "head_dim": 64},
 }
 # Families that have windows without being asked, and those that have them with use_sliding_window alone.
-WINDOWED = (MISTRAL, MIXTRAL, PHI3, GEMMA2, GEMMA3)
+WINDOWED = (MISTRAL, MIXTRAL, PHI3, GEMMA2, GEMMA3, GPT_OSS)
 WINDOWED_IF_ASKED = (QWEN2, QWEN3, QWEN3_MOE, SMOLLM3)
 
 
@@ -90,7 +98,7 @@ def read_hf_config(checkpoint: Checkpoint) -> ModelConfig:
     keys = Keys(checkpoint)
     kind = str(keys.get("model_type"))
     if kind not in HF_FAMILIES:
-        raise keys.unserved(f"its model_type is {kind!r:.40}; these are served: {', '.join(HF_FAMILIES)}")
+        return read_fallback(keys)
     family = HF_FAMILIES[kind]
     keys = Keys(checkpoint, table=DEFAULTS.get(family.name, {}) | dict(checkpoint.metadata))
     names = Names(family, "hf")
@@ -163,7 +171,7 @@ def _mixture(keys: Keys, family: Family) -> Mixture:
     count = "num_experts" if "num_experts" in keys else "num_local_experts"
     size = "moe_intermediate_size" if family is QWEN3_MOE else "intermediate_size"
     most = keys.count(count, MOST_EXPERTS)
-    normalized = family is MIXTRAL or keys.flag("norm_topk_prob", False)
+    normalized = family in (MIXTRAL, GPT_OSS) or keys.flag("norm_topk_prob", False)
     return Mixture(most, keys.count("num_experts_per_tok", most=most), keys.count(size), normalized)
 
 
@@ -213,7 +221,10 @@ def _windowed(keys: Keys, family: Family, silent: list[bool]) -> list[bool]:
         return [i >= first for i in range(num_layers)]
     if family is SMOLLM3:
         return silent
-    every = {GEMMA2.name: 2, GEMMA3.name: keys.count("sliding_window_pattern", default=6)}.get(family.name)
+    every = {
+        **dict.fromkeys((GEMMA2.name, GPT_OSS.name), 2),
+        GEMMA3.name: keys.count("sliding_window_pattern", default=6),
+    }.get(family.name)
     return [every is None or (i + 1) % every != 0 for i in range(num_layers)]
 
 

@@ -22,6 +22,7 @@ from ..formats import QUANTIZERS, quantize, rope_rows, to_vector, to_weight
 from ..packed_cache import PackedCache
 from .config import ModelConfig
 from .decoder import Decoder, Layer
+from .fallback import Fallback, load_fallback
 from .rope import RopeConfig
 
 SILENT = RopeConfig(())  # no pair is turned
@@ -35,10 +36,12 @@ def load_decoder(
     on_progress: Callable[[float], None],
     quantization: str = "auto",
     cache: PackedCache | None = None,
-) -> Decoder:
+) -> Decoder | Fallback:
     """Read, convert and pack every matrix, on all cores; beside what is packed, one for each core is in
     memory. `quantization`: to what, if layers' are not quantized yet.
     """
+    if config.borrowed:
+        return load_fallback(checkpoint, config, ops, on_progress)
     load = Loader(checkpoint, config, ops, max_positions, quantization, cache)
     with ThreadPoolExecutor(usable_cores(), "octavo-load") as pool:
         # the largest matrices first: what is last should be short
@@ -67,7 +70,7 @@ class Loader:
         self.checkpoint, self.config, self.ops, self.cache = checkpoint, config, ops, cache
         self.quantization = quantization
         turns = {about.rope or SILENT for about in config.layers}  # layers that turn alike share a table
-        self.ropes = {rope: rope.table(max_positions) for rope in turns}
+        self.ropes = {rope: rope.table(max_positions, ops.device) for rope in turns}
 
     def top(self, part: str) -> Packed:
         """The embedding or the output head."""
@@ -93,7 +96,7 @@ class Loader:
         """An RMSNorm; `scale` multiplies what comes out of it."""
         offset = self.config.family.gain_offset if self.config.names.source == "hf" else 0.0
         gain = to_vector(self.checkpoint, f"{name}.weight", size) + offset
-        return Norm(gain * scale, self.config.rms_eps)
+        return Norm((gain * scale).to(self.ops.device), self.config.rms_eps)
 
     def layer(self, i: int) -> Layer:
         """All of layer `i`."""
@@ -111,6 +114,7 @@ class Loader:
             qkv=self.qkv(i, heads, kv_heads),
             q_norm=norm("q_norm", heads if whole else c.head_dim),
             k_norm=norm("k_norm", kv_heads if whole else c.head_dim),
+            sinks=self.sinks(i) if "sinks" in parts else None,
             output=self.pack(i, ("output",), (c.hidden_size,), heads),
             attention_post_norm=norm("attention_post_norm", c.hidden_size),
             ffn_norm=norm("ffn_norm", c.hidden_size),
@@ -146,17 +150,25 @@ class Loader:
         wide, narrow = (mixture.size, c.hidden_size), (c.hidden_size, mixture.size)
 
         def gate_up(expert: int) -> Packed:
-            pair = [self.weight(i, part, wide, expert=expert) for part in ("gate", "up")]
-            return self.ops.pack(pair, gated=True)
+            pair = [self.expert_weight(i, part, wide, expert) for part in ("gate", "up")]
+            biases = [self.bias(i, part, mixture.size, expert) for part in ("gate", "up")]
+            return self.ops.pack(pair, torch.cat(biases) if "gate" in c.biased else None, gated=True)
 
         def down(expert: int) -> Packed:
-            return self.ops.pack([self.weight(i, "down", narrow, expert=expert)])
+            bias = self.bias(i, "down", c.hidden_size, expert) if "down" in c.biased else None
+            return self.ops.pack([self.expert_weight(i, "down", narrow, expert)], bias)
 
         experts = range(mixture.num_experts)
         gates = [self.kept(f"{i} gate_up {e}", partial(gate_up, e)) for e in experts]
         downs = [self.kept(f"{i} down {e}", partial(down, e)) for e in experts]
         router = self.pack(i, ("router",), (mixture.num_experts,), c.hidden_size)
-        return Experts(router, tuple(gates), tuple(downs), mixture.top_k, mixture.normalized)
+        chosen = mixture.top_k, mixture.normalized
+        return Experts(router, tuple(gates), tuple(downs), *chosen, c.family.activation)
+
+    def sinks(self, i: int) -> Tensor:
+        """Each head's score beside the keys'."""
+        values = to_vector(self.checkpoint, self.config.names.vector(i, "sinks"), self.config.num_heads)
+        return values.to(self.ops.device)
 
     def pack(
         self, i: int, parts: Sequence[str], rows: Sequence[int], width: int, gated: bool = False
@@ -189,17 +201,38 @@ class Loader:
             rows = self.rope_order(part, shape[0])
         name, which = names.layer(i, part, expert), names.stacked(expert)
         weight = to_weight(self.checkpoint, name, shape, rows=rows, expert=which)
-        if isinstance(weight, Dense) and self.quantization in QUANTIZERS and part != "router":
+        return weight if part == "router" else self.quantized(weight)
+
+    def quantized(self, weight: Weight) -> Weight:
+        """The same, or what is made of it when it is loaded."""
+        if isinstance(weight, Dense) and self.quantization in QUANTIZERS:
             return quantize(weight, self.quantization)
         return weight
 
-    def bias(self, i: int, part: str, size: int) -> Tensor:
+    def expert_weight(self, i: int, part: str, shape: tuple[int, int], expert: int) -> Weight:
+        """A matrix of an expert. Where gates and ups stand by turns, floats lie [inputs, outputs]."""
+        names, rows = self.config.names, self.turns(part, shape[0])
+        name = names.layer(i, part, expert)
+        if not names.paired or f"{name}_blocks" in self.checkpoint.tensors:
+            return self.weight(i, part, shape, rows, expert)
+        stored = shape[1], shape[0] * (1 if rows is None else 2)
+        lying = to_weight(self.checkpoint, name, stored, expert=expert)
+        assert isinstance(lying, Dense)
+        values = lying.values.T if rows is None else lying.values.T[torch.from_numpy(rows)]
+        return self.quantized(Dense(values.contiguous()))
+
+    def turns(self, part: str, rows: int) -> np.ndarray | None:
+        """The rows of a gate or an up where they stand by turns."""
+        first = {"gate": 0, "up": 1}.get(part)
+        return None if first is None or not self.config.names.paired else np.arange(first, 2 * rows, 2)
+
+    def bias(self, i: int, part: str, size: int, expert: int | None = None) -> Tensor:
         """A part's bias; zeros where only its neighbours have one."""
         if part not in self.config.biased:
             return torch.zeros(size)
-        values = to_vector(self.checkpoint, f"{self.config.names.layer(i, part)}.bias", size)
-        order = self.rope_order(part, size)
-        return values if order is None else values[torch.from_numpy(order)]
+        names = self.config.names
+        order = self.rope_order(part, size) if expert is None else self.turns(part, size)
+        return to_vector(self.checkpoint, names.bias(i, part, expert), size, order, names.stacked(expert))
 
     def rope_order(self, part: str, rows: int) -> np.ndarray | None:
         """Which stored row stands where, if the checkpoint's order is not Rope's."""

@@ -16,5 +16,6 @@ READERS = {"gguf": read_gguf_config, "hf": read_hf_config}
 def read_config(checkpoint: Checkpoint) -> ModelConfig:
     """Raises UnsupportedModel for what is not served, BadCheckpoint for what makes no sense."""
     config = READERS[checkpoint.source](checkpoint)
-    config.check(checkpoint)
+    if not config.borrowed:
+        config.check(checkpoint)
     return config

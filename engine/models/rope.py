@@ -25,14 +25,15 @@ class RopeConfig:
     long: tuple[float, ...] = ()  # the frequencies where a context may be longer than `original`
     original: int = 0
 
-    def table(self, max_positions: int) -> Rope:
+    def table(self, max_positions: int, device: torch.device = torch.device("cpu")) -> Rope:
         """Cosines and sines for positions 0 to `max_positions` - 1. Longrope has two sets of frequencies: a
         loaded model takes one for good, by the context it is loaded with, since cached keys are turned.
         """
         chosen = self.long if self.long and max_positions > self.original else self.frequencies
         places = torch.arange(max_positions, dtype=torch.float64)
         angles = torch.outer(places, torch.tensor(chosen, dtype=torch.float64))
-        return Rope((angles.cos() * self.magnitude).float(), (angles.sin() * self.magnitude).float())
+        turns = (angles.cos() * self.magnitude, angles.sin() * self.magnitude)
+        return Rope(*(each.float().to(device) for each in turns))
 
 
 def plain(theta: float, dim: int) -> RopeConfig:

@@ -24,6 +24,7 @@ ARCHITECTURES = {
     "mixtral": "llama",
     "gemma3_text": "gemma3",
     "qwen3_moe": "qwen3moe",
+    "gpt_oss": "gpt-oss",
 }
 NEIGHBOURS = ("llama", "smollm3", "granite")
 EXPERT = re.compile(r"(.*\.experts)\.(\d+)\.(\w+)\.weight")
@@ -70,6 +71,20 @@ def _stacked(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
             stem = stem.replace("block_sparse_moe", "mlp")
             target = f"{stem}.{MIXTRAL.get(matrix, matrix)}.weight"
             experts.setdefault(target, {})[int(number)] = state.pop(name)
+    for name in list(state):
+        if ".experts.gate_up_proj" in name:  # gpt-oss: by turns, and matrices lie [inputs, outputs]
+            both, ending = state.pop(name), "bias" if name.endswith("_bias") else "weight"
+            for which, matrix in enumerate(("gate_proj", "up_proj")):
+                values = both[..., which::2] if ending == "bias" else both[..., which::2].mT
+                state[f"{name.partition('gate_up_proj')[0]}{matrix}.{ending}"] = values
+        elif ".experts.down_proj" in name and not name.endswith(".weight"):
+            values = state.pop(name)
+            ending = "bias" if name.endswith("_bias") else "weight"
+            state[f"{name}.weight" if ending == "weight" else name.replace("_bias", ".bias")] = (
+                values if ending == "bias" else values.mT
+            )
+        elif name.endswith(".sinks"):
+            state[f"{name}.weight"] = state.pop(name)
     return state | {
         name: torch.stack([matrices[i] for i in range(len(matrices))]) for name, matrices in experts.items()
     }

@@ -70,6 +70,9 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "mixtral": ("Mixtral", {"num_local_experts": 4, "num_experts_per_tok": 2}),
     "qwen3-moe": ("Qwen3Moe", MOE | {"head_dim": 32, "moe_intermediate_size": 32, "norm_topk_prob": True}),
     "olmoe": ("Olmoe", MOE),
+    "gpt-oss": ("GptOss", {"num_local_experts": 4, "num_experts_per_tok": 2, "head_dim": 32,
+                           "sliding_window": WINDOW, "attention_bias": True}
+                | rope(rope_type="yarn", factor=4.0, original_max_position_embeddings=64, truncate=False)),
 }  # fmt: skip
 MODELS = {"Gemma3Text": "Gemma3ForCausalLM"}
 
