@@ -35,11 +35,22 @@ if TYPE_CHECKING:
     from .inventory import Tensors as Tensors
     from .llm import LLM as LLM
     from .memory_plan import KindFacts as KindFacts, MemoryPlan as MemoryPlan, in_words as in_words
+    from .models.families import GGUF_FAMILIES as GGUF_FAMILIES, HF_FAMILIES as HF_FAMILIES
+    from .packed_cache import packed_file as packed_file
+    from .pool_picture import (
+        Group as Group,
+        MemoryPicture as MemoryPicture,
+        PoolPicture as PoolPicture,
+    )
+    from .recent import Second as Second
     from .scoring import Perplexity as Perplexity, perplexity as perplexity
     from .types import (
+        THINKS as THINKS,
+        THOUGHT as THOUGHT,
         Backend as Backend,
         Delta as Delta,
         EngineStats as EngineStats,
+        Estimate as Estimate,
         Finish as Finish,
         FinishReason as FinishReason,
         Message as Message,
@@ -53,8 +64,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "errors": "EngineError BadCheckpoint UnsupportedModel ModelTooLarge BadRequest PromptTooLong "
     "TemplateError EngineStopped",
-    "types": "FinishReason Priority SamplingParams Message Request Usage Delta Finish Stream Backend "
-    "EngineStats",
+    "types": "THINKS THOUGHT FinishReason Priority SamplingParams Message Request Usage Delta Finish Stream "
+    "Backend EngineStats Estimate",
     "config": "EngineConfig QUANTIZATIONS",
     "memory_plan": "KindFacts MemoryPlan in_words",
     "abilities": "DeviceFacts",
@@ -63,6 +74,10 @@ _NAMES = {
     "inspection": "Inspection inspect_checkpoint",
     "inventory": "Tensors",
     "llm": "LLM",
+    "models.families": "GGUF_FAMILIES HF_FAMILIES",
+    "packed_cache": "packed_file",
+    "pool_picture": "Group MemoryPicture PoolPicture",
+    "recent": "Second",
     "scoring": "Perplexity perplexity",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -1,8 +1,9 @@
 """From a plan to the tensors of a step: the one place where slots and prefix sums are computed.
 
 The buffers are static, so that a recorded forward pass finds every step's numbers at the same addresses; only
-their first entries, told by `counts`, are valid. On small models every call of numpy counts: there are few,
-and each is over the whole step.
+their first entries, told by `counts`, are valid. A card has copies of them: what is written here goes there
+before the step is launched. On small models every call of numpy counts: there are few, and each is over the
+whole step.
 """
 
 from __future__ import annotations
@@ -11,36 +12,71 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from kernels import ForwardBatch
+from kernels import ForwardBatch, Ops
 
 from .plan import PlanItem
 
 
 def make_batch(
-    max_tokens: int, max_seqs: int, max_blocks: int, max_rows: int, num_kinds: int
+    max_tokens: int,
+    max_seqs: int,
+    max_blocks: int,
+    max_rows: int,
+    num_kinds: int,
+    card: torch.device | None = None,
 ) -> ForwardBatch:
-    """Buffers of zeros for steps up to these sizes; `max_blocks` is a block table's length."""
+    """Buffers of zeros for steps up to these sizes; `max_blocks` is a block table's length. With a card they
+    lie there, and `host` has their twins here. All but the tables are parts of one tensor, which is copied.
+    """
+    tokens, tables = (max_tokens,) * num_kinds, ((max_seqs, max_blocks),) * num_kinds
+    lengths = (3, max_tokens, max_tokens, max_seqs + 1, max_seqs, max_rows, *tokens)
 
-    def zeros(*shape: int) -> torch.Tensor:
-        return torch.zeros(shape, dtype=torch.int64)
+    places = [-(-length // 8) * 8 for length in lengths]  # each begins on a 64-byte border
 
-    return ForwardBatch(
-        counts=zeros(3),
-        token_ids=zeros(max_tokens),
-        positions=zeros(max_tokens),
-        cu_lens=zeros(max_seqs + 1),
-        context_lens=zeros(max_seqs),
-        slots=tuple(zeros(max_tokens) for _ in range(num_kinds)),
-        block_tables=tuple(zeros(max_seqs, max_blocks) for _ in range(num_kinds)),
-        logit_rows=zeros(max_rows),
-    )
+    def make(device: torch.device, pinned: bool, host: ForwardBatch | None) -> ForwardBatch:
+        def zeros(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int64, device=device, pin_memory=pinned)
+
+        parts = zeros(sum(places)).split(places)
+        counts, token_ids, positions, cu_lens, context_lens, rows, *slots = (
+            part[:length] for part, length in zip(parts, lengths)
+        )
+        kinds = tuple(slots), tuple(zeros(*shape) for shape in tables)
+        return ForwardBatch(counts, token_ids, positions, cu_lens, context_lens, *kinds, rows, host)
+
+    host = make(torch.device("cpu"), card is not None and card.type == "cuda", None)
+    return make(card, False, host) if card else host
+
+
+def card_of(ops: Ops) -> torch.device | None:
+    """Where a backend's batch lies, if not here."""
+    return None if ops.device.type == "cpu" else ops.device
+
+
+def is_sound(batch: ForwardBatch, vocab_size: int, num_blocks: Sequence[int], block_size: int) -> bool:
+    """Whether the tokens, slots and blocks that a step names are there: kernels do not look. For asserts."""
+    tokens, seqs = batch.counts[:2].tolist()
+    checked = [(batch.token_ids[:tokens], vocab_size)]
+    checked += [(slots[:tokens], n * block_size) for slots, n in zip(batch.slots, num_blocks)]
+    checked += [(table[:seqs], n) for table, n in zip(batch.block_tables, num_blocks)]
+    return all(not len(ids) or 0 <= ids.min() <= ids.max() < end for ids, end in checked)
+
+
+def whole(batch: ForwardBatch) -> Tensor:
+    """All of a batch but its tables, as the one tensor that they are parts of."""
+    return torch.empty(0, dtype=torch.int64, device=batch.counts.device).set_(batch.counts.untyped_storage())
 
 
 class BatchWriter:
     """Writes plans into a batch. A block table that a row holds already is left as it is."""
 
     def __init__(self, batch: ForwardBatch, block_size: int) -> None:
+        self._card = batch if batch.host else None
+        batch = batch.host or batch
+        self._whole = whole(batch)
+        self._card_whole = whole(self._card) if self._card else None
         self._counts, self._token_ids, self._positions, self._cu_lens, self._context_lens, self._rows = (
             tensor.numpy()
             for tensor in (
@@ -81,9 +117,14 @@ class BatchWriter:
         owner = np.repeat(np.arange(num_items), lens)
         for slots, table in zip(self._slots, self._tables):
             slots[:total] = table[owner, index] * self._block_size + offset
+        if self._card_whole is not None:
+            self._card_whole.copy_(self._whole, non_blocking=True)
 
     def _write_tables(self, row: int, tables: tuple[list[int], ...]) -> None:
-        for buffer, written, table in zip(self._tables, self._written, tables):
+        for kind, (buffer, written, table) in enumerate(zip(self._tables, self._written, tables)):
             if written[row] != table:
                 buffer[row, : len(table)] = table
                 written[row] = table.copy()
+                if self._card:
+                    line = torch.from_numpy(buffer[row, : len(table)])
+                    self._card.block_tables[kind][row, : len(table)].copy_(line, non_blocking=True)

@@ -1,8 +1,8 @@
 """The blocks of one page kind: who holds each, which prefix it carries, which may be given to someone else.
 
-A block is free, used (it stands in a block table) or cached (in none, but it carries a prefix that the
-next conversation may want). Cached blocks are given up oldest first, and since a chain's tail is released
-before its head, also tail first. Block 0 is never given out: padding may point at it.
+A block is free, used (it stands in a block table), cached (in none, but it carries a prefix that the next
+conversation may want) or kept out of use by `resize`. Cached blocks are given up oldest first, a chain's tail
+before its head. Block 0 is never given out: padding may point at it.
 
     free ---- acquire ----> used ---- release ----> free, if it carries no prefix
     cached -- acquire, share --^   `- release ----> cached, if it does
@@ -98,6 +98,8 @@ class Chain:
 class BlockPool:
     """Reference counts, chain hash -> block, and the cached blocks, oldest first."""
 
+    FREE, KEPT, CACHED, USED = range(4)  # what `states` says of a block
+
     def __init__(self, kind: PageKind, num_blocks: int, block_size: int) -> None:
         assert num_blocks > 1 and block_size > 0
         self.kind, self.num_blocks, self.block_size = kind, num_blocks, block_size
@@ -106,11 +108,14 @@ class BlockPool:
         self._chains: dict[int, Chain] = {}  # block -> the prefix it carries
         self._blocks: dict[bytes, int] = {}  # chain hash -> the block that carries it
         self._cached: OrderedDict[int, None] = OrderedDict()
+        self._kept: list[int] = []  # out of use, as long as the pool is smaller than it may be
+        self._size = num_blocks - 1  # how many blocks it should have now
+        self._written = bytearray(num_blocks)  # 1: the system may have provided memory for it
 
     @property
     def num_usable(self) -> int:
-        """All blocks but the padding."""
-        return self.num_blocks - 1
+        """All blocks but the padding and those that are kept out of use."""
+        return self.num_blocks - 1 - len(self._kept)
 
     @property
     def num_cached(self) -> int:
@@ -130,7 +135,7 @@ class BlockPool:
     def acquire(self) -> int:
         """A block of one's own, its contents unknown. There must be one available."""
         block = self._free.pop() if self._free else self._give_up_oldest()
-        self._refs[block] = 1
+        self._refs[block] = self._written[block] = 1
         return block
 
     def share(self, block: int) -> int:
@@ -144,7 +149,10 @@ class BlockPool:
         self._refs[block] -= 1
         assert self._refs[block] >= 0, f"block {block} was released once too often"
         if self._refs[block] == 0:
-            if block in self._chains:
+            if self.num_usable > self._size:
+                self.forget(block)
+                self._kept.append(block)
+            elif block in self._chains:
                 self._cached[block] = None
             else:
                 self._free.append(block)
@@ -165,14 +173,64 @@ class BlockPool:
             self._chains[block] = chain
 
     def lookup(self, chain: Chain) -> int:
-        """The block that carries this chain, else PADDING. Tokens are compared, so a collision is a miss."""
+        """The block that carries this chain, else PADDING. Tokens are compared, so a collision is a miss.
+
+        Any thread may ask: what the engine's changes meanwhile is a miss or a hit.
+        """
         block = self._blocks.get(chain.chain_hash, PADDING)
-        return block if block != PADDING and chain.same(self._chains[block]) else PADDING
+        carried = self._chains.get(block)
+        return block if carried is not None and chain.same(carried) else PADDING
 
     def forget(self, block: int) -> None:
         """It carries no prefix any more: someone is about to write to it."""
         if chain := self._chains.pop(block, None):
             del self._blocks[chain.chain_hash]
+
+    def block_of(self, chain_hash: bytes) -> int:
+        """The block that carries a prefix of this hash, else PADDING; for pictures, where a wrong one does
+        no harm.
+        """
+        return self._blocks.get(chain_hash, PADDING)
+
+    def states(self) -> bytes:
+        """FREE, KEPT, CACHED or USED of every block but the padding."""
+        states = bytearray(self.USED if refs else self.FREE for refs in self._refs)
+        for state, blocks in ((self.KEPT, self._kept), (self.CACHED, self._cached)):
+            for block in blocks:
+                states[block] = state
+        return bytes(states[1:])
+
+    # ---- shrinking, growing, and what it leaves to other programs
+
+    def resize(self, size: int) -> None:
+        """Have so many usable blocks, of those there are; blocks in use leave when they are released."""
+        self._size = min(size, self.num_blocks - 1)
+        surplus = max(0, self.num_usable - self._size)
+        self._kept += self._free[:surplus]
+        del self._free[:surplus]
+        while self.num_usable > self._size and self._cached:
+            self._kept.append(self._give_up_oldest())
+        while self.num_usable < self._size:
+            self._free.append(self._kept.pop())
+
+    def drop_cached(self) -> int:
+        """Forget all prefixes that nobody uses now; how many blocks became free."""
+        count = len(self._cached)
+        while self._cached:
+            self._free.append(self._give_up_oldest())
+        return count
+
+    @property
+    def num_written(self) -> int:
+        """Blocks that memory was provided for, since nobody can write to the others."""
+        return sum(self._written)
+
+    def take_idle(self) -> list[int]:
+        """Blocks whose contents nobody needs, of those with memory: it may be given back now."""
+        idle = [block for block in sorted([*self._free, *self._kept]) if self._written[block]]
+        for block in idle:
+            self._written[block] = 0
+        return idle
 
     def _give_up_oldest(self) -> int:
         block, _ = self._cached.popitem(last=False)
@@ -182,9 +240,11 @@ class BlockPool:
     def check(self, tables: Iterable[Iterable[int]]) -> None:
         """Verify all counts against the block tables of everyone who holds blocks. For tests: O(blocks)."""
         held = Counter(block for table in tables for block in table if block != PADDING)
-        free, cached, carrying = set(self._free), self._cached.keys(), self._chains.keys()
+        free, cached, carrying = {*self._free, *self._kept}, self._cached.keys(), self._chains.keys()
+        assert self.num_usable <= self._size or not self.num_available, "larger than it should be"
         assert self._refs == [held[block] for block in range(self.num_blocks)], "counts differ from holders"
         assert len(self._free) + len(cached) + len(held) == self.num_usable, "free + cached + used != total"
+        assert all(self._written[block] for block in {*cached, *held}), "in use without memory"
         assert free | cached | held.keys() == set(range(1, self.num_blocks)), "a block is lost"
         assert cached <= carrying and not free & carrying, "cached without a prefix, or free with one"
         hashes = {chain.chain_hash: block for block, chain in self._chains.items()}

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 from .block_pool import PADDING, BlockPool
 from .plan import BlockCopy
+from .pool_picture import Ledger
 from .sequence import Sequence
 
 
@@ -24,6 +25,7 @@ class BlockTables:
     def __init__(self, pools: tuple[BlockPool, ...], max_step_tokens: int) -> None:
         self.pools = pools
         self.block_size = pools[0].block_size
+        self.ledger = Ledger()
         assert all(pool.block_size == self.block_size for pool in pools)
         # The most blocks one sequence may hold of each kind; where that is little, its steps are cut short.
         self._most = tuple(
@@ -139,6 +141,7 @@ class BlockTables:
 
     def release(self, seq: Sequence) -> None:
         """Give everything back, the tail first, so that it is also given up first."""
+        self.ledger.note(seq.group, seq.chains, self.pools)
         for pool, table in zip(self.pools, seq.block_tables):
             for block in reversed(table):
                 if block != PADDING:
@@ -151,6 +154,18 @@ class BlockTables:
         tables = [seq.block_tables for seq in holders]
         for kind, pool in enumerate(self.pools):
             pool.check(table[kind] for table in tables)
+
+    def resize(self, num_bytes: int, max_length: int) -> None:
+        """Let the pools hold about so many bytes, but never less than the longest sequence alone needs."""
+        whole = [pool.num_blocks - 1 for pool in self.pools]
+        longest = self._num_blocks(max_length - 1)
+        least = [
+            most if pool.kind.window else min(longest, most) for pool, most in zip(self.pools, self._most)
+        ]
+        low, high = (sum(n * p.kind.bytes_per_block for n, p in zip(ns, self.pools)) for ns in (least, whole))
+        part = min(max((num_bytes - low) / (high - low), 0.0), 1.0) if high > low else 1.0
+        for pool, few, all_ in zip(self.pools, least, whole):
+            pool.resize(few + int(part * (all_ - few)))
 
     # ---- counting blocks
 

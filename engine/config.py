@@ -21,8 +21,9 @@ LIMITS = {
     "memory_utilization": (0.01, 1.0),
     "threads": (1, 2**10),
 }
-BACKENDS = ("auto", "numba", "reference")
+BACKENDS = ("auto", "numba", "triton", "reference")
 SPECULATION = ("auto", "off")
+KV_DTYPES = ("auto", "int8")
 MADE_ELSEWHERE = ("awq", "gptq")  # quantizations that need more than the weights, so no load makes them
 QUANTIZATIONS = ("auto", "none", *MADE_ELSEWHERE, "fp8", "int8", "int4")
 
@@ -39,6 +40,7 @@ class EngineConfig:
     speculation: str = "auto"  # one of SPECULATION
     block_size: int | None = None  # None: the backend's best
     kv_pool_bytes: int | None = None  # None: sized from the memory that is free
+    kv_dtype: str = "auto"  # of the attention memory, one of KV_DTYPES; auto: the backend's own
     memory_utilization: float = 0.9  # of what is free now, on cards with memory of their own
     packed_cache: bool = True  # keep packed weights on disk, where there is room
     backend: str = "auto"  # one of BACKENDS
@@ -54,8 +56,12 @@ class EngineConfig:
                 raise BadRequest(f"{name} is {value:,}; it must lie between {least:,} and {most:,}.")
         if self.block_size is not None and self.block_size % 16:
             raise BadRequest(f"block_size is {self.block_size}; it must be a multiple of 16.")
-        choices = ("backend", BACKENDS), ("speculation", SPECULATION), ("quantization", QUANTIZATIONS)
-        for name, known in choices:
+        for name, known in {
+            "backend": BACKENDS,
+            "speculation": SPECULATION,
+            "quantization": QUANTIZATIONS,
+            "kv_dtype": KV_DTYPES,
+        }.items():
             if (value := getattr(self, name)) not in known:
                 raise BadRequest(f"{name} is {value!r}; it must be one of {', '.join(known)}.")
         if self.max_step_tokens < self.max_num_seqs + 16:

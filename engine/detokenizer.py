@@ -10,23 +10,30 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 
+from .harmony import PartReader
 from .tokenizer import Tokenizer
 
 
 class Detokenizer:
-    """The text of one answer. `stopped` once a stop string was written: the text ended just before it."""
+    """The text of one answer, after the ids that it has `already`. `stopped` once a stop string was written:
+    the text ended just before it.
+    """
 
-    def __init__(self, tokenizer: Tokenizer, stops: Sequence[str] = ()) -> None:
+    def __init__(self, tokenizer: Tokenizer, stops: Sequence[str] = (), already: Sequence[int] = ()) -> None:
         self.stopped = False
         self._tokenizer = tokenizer
         self._stops = tuple(stops)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""  # decoded, but it may be the beginning of a stop string
-        self._strip_space = tokenizer.space_prefix  # an answer's first word brings SentencePiece's own space
+        self._reader = PartReader(tokenizer.parts) if tokenizer.parts else None
+        for token_id in already:  # they may end in the middle of a part, or of a character
+            self._decoder.decode(self._piece(token_id))
+        # an answer's first word brings SentencePiece's own space
+        self._strip_space = tokenizer.space_prefix and not already
 
     def push(self, token_id: int) -> str:
         """Text that may be shown now; empty while a character or a possible stop string is incomplete."""
-        piece = self._tokenizer.piece_bytes(token_id)
+        piece = self._piece(token_id)
         if self.stopped or not piece:
             return ""
         if self._strip_space:
@@ -40,6 +47,11 @@ class Detokenizer:
         sent = len(text) - max((_overlap(text, stop) for stop in self._stops), default=0)
         self._held = text[sent:]
         return text[:sent]
+
+    def _piece(self, token_id: int) -> bytes:
+        """What a token adds to the text that is shown."""
+        piece = self._tokenizer.piece_bytes(token_id)
+        return self._reader.read(token_id, piece) if self._reader else piece
 
     def finish(self) -> str:
         """The rest: what was held back as the possible beginning of a stop string that did not come."""

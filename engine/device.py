@@ -67,15 +67,17 @@ def usable_cores() -> int:
     return max(1, min(psutil.cpu_count(logical=False) or allowed, allowed))
 
 
-def detect(cgroup_root: Path = CGROUP, look_for_cards: bool = False) -> DeviceFacts:
+def detect(
+    cgroup_root: Path = CGROUP, look_for_cards: bool = False, served: tuple[str, ...] = SERVED
+) -> DeviceFacts:
     """The device that models run on, with the memory that is free at this moment. Cards that can't be used
     yet are looked for only when asked: that loads torch.
     """
     memory = psutil.virtual_memory()
-    cards = read_cards() if look_for_cards or set(SERVED) & set(CARDS) else ()
+    cards = read_cards() if look_for_cards or set(served) & set(CARDS) else ()
     limit = cgroup_memory(cgroup_root)
     machine = Machine(processor_name(), usable_cores(), memory.total, memory.available, limit, tuple(cards))
-    return choose_device(machine)
+    return choose_device(machine, served)
 
 
 def read_cards(torch: Any = None) -> list[Card]:

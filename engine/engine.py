@@ -12,10 +12,14 @@ from .block_pool import BlockPool, Chain, Identity
 from .config import EngineConfig
 from .errors import EngineError
 from .memory_plan import MemoryPlan, ModelFacts
-from .pace import Pace
+from .pace import STRETCH, Pace
 from .plan import Progress
+from .pool_picture import MemoryPicture, draw
+from .recent import Recent
 from .runner import Runner
 from .scheduler import Scheduler
+from .sequence import Sequence
+from .smaller_steps import run_in_pieces
 from .speculation import Speculation
 from .types import EngineStats
 
@@ -27,24 +31,78 @@ class Engine:
         self, scheduler: Scheduler, runner: Runner, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.scheduler, self.runner, self.clock = scheduler, runner, clock
+        self.recent = Recent()
 
     def step(self) -> list[Progress]:
         """Compute one batch; what every sequence in it got, or how it ended."""
         plan = self.scheduler.schedule(self.clock())
-        sampled = self.runner.run(plan)
+        done = run_in_pieces(self.runner.run, plan)
+        if not done.is_whole:
+            self.scheduler.shorten_steps()
+            self.scheduler.discard(done.put_off)
+        plan, sampled = done.plan, done.sampled
         failed = [
             self.scheduler.fail(item.sequence, str(tokens))
             for item, tokens in zip(plan.items, sampled, strict=True)
             if isinstance(tokens, EngineError)
         ]
         tokens = [[] if isinstance(result, EngineError) else result for result in sampled]
-        return failed + self.scheduler.commit(plan, tokens, self.clock())
+        now = self.clock()
+        progress = failed + self.scheduler.commit(plan, tokens, now)
+        self.recent.note(now, plan, progress, self.scheduler.tables.pools[0])
+        return progress
 
     def has_work(self) -> bool:
         """Whether a step would do anything."""
         return self.scheduler.has_work()
 
-    def stats(self, *, healthy: bool, fault: str) -> EngineStats:
+    def foresee(self, seq: Sequence) -> tuple[int, float]:
+        """How much of a prompt is cached, and the seconds that the rest would take now. For any thread."""
+        scheduler = self.scheduler
+        seq.root = scheduler.root(seq.owner)
+        num_cached = len(scheduler.tables.prefix(seq)[0]) * scheduler.tables.block_size
+        seconds = scheduler.pace.prompts_s([(num_cached, seq.num_prompt - num_cached)])
+        return num_cached, seconds * (STRETCH / (STRETCH - 1) if scheduler.running else 1.0)
+
+    # ---- the memory, as people see it; all between two steps
+
+    def picture(self) -> MemoryPicture:
+        """Who holds what, and what the last minutes did."""
+        scheduler, tables = self.scheduler, self.scheduler.tables
+        pools = draw(tables.pools, scheduler.running + scheduler.leaving, tables.ledger)
+        return MemoryPicture(pools, self.recent.until(self.clock()), self.runner.cache.gives_back)
+
+    def free_cached(self) -> int:
+        """Forget what no answer uses now and give its memory back; how many bytes there are more."""
+        for pool in self.scheduler.tables.pools:
+            pool.drop_cached()
+        return self._give_back()
+
+    def resize(self, num_bytes: int | None) -> None:
+        """Keep the pools to about so many bytes, and give back what they leave; None: all that was planned.
+
+        One chat of full length always fits, and answers that run keep their blocks until they end.
+        """
+        scheduler = self.scheduler
+        planned = sum((pool.num_blocks - 1) * pool.kind.bytes_per_block for pool in scheduler.tables.pools)
+        scheduler.tables.resize(planned if num_bytes is None else num_bytes, scheduler.max_length)
+        if num_bytes is not None and num_bytes < planned:
+            self._give_back()
+
+    @property
+    def held_bytes(self) -> int:
+        """What the blocks take of the machine's memory now."""
+        pools = self.scheduler.tables.pools
+        return sum(pool.num_written * pool.kind.bytes_per_block for pool in pools)
+
+    def _give_back(self) -> int:
+        cache = self.runner.cache
+        if not cache.gives_back:
+            return 0
+        pools = self.scheduler.tables.pools
+        return sum(cache.give_back(kind, pool.take_idle()) for kind, pool in enumerate(pools))
+
+    def stats(self, *, healthy: bool, fault: str, lost: bool = False) -> EngineStats:
         """Counts as they stand."""
         pool = self.scheduler.tables.pools[0]
         return EngineStats(
@@ -55,6 +113,7 @@ class Engine:
             cached_blocks=pool.num_cached,
             healthy=healthy,
             fault=fault,
+            lost=lost,
             drafted_tokens=self.scheduler.num_drafted,
             accepted_tokens=self.scheduler.num_accepted,
         )

@@ -35,5 +35,17 @@ class TemplateError(EngineError):
     """The model's chat template failed, took too long or produced too much."""
 
 
+class NotFinite(EngineError):
+    """The model computed no number: its weights or a kernel are broken."""
+
+
+class DeviceFull(EngineError):
+    """The device had not enough memory left for a step."""
+
+
+class DeviceLost(EngineError):
+    """The device failed; this process gets no right answer out of it any more."""
+
+
 class EngineStopped(EngineError):
     """The engine is closed, or a fault stopped it; nothing new is taken."""

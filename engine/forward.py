@@ -13,10 +13,11 @@ from torch import Tensor
 
 from kernels import Ops
 
-from .batch import BatchWriter, make_batch
+from .batch import BatchWriter, card_of, make_batch
 from .checkpoints import open_checkpoint
+from .graphs import recorded
 from .kv_cache import make_kv_cache
-from .models import Buffers, Decoder, load_decoder, read_config
+from .models import Buffers, Model, load_decoder, read_config
 from .plan import PlanItem
 from .sequence import Sequence
 
@@ -24,17 +25,21 @@ MAX_SEQS = 16
 
 
 class Forward:
-    """A loaded decoder; a sequence's blocks are 1, 2, 3 ... unless told otherwise, the same of every kind."""
+    """A loaded model; a sequence's blocks are 1, 2, 3 ... unless told otherwise, the same of every kind."""
 
-    def __init__(self, model: Decoder, ops: Ops, max_tokens: int, num_blocks: int) -> None:
+    def __init__(self, model: Model, ops: Ops, max_tokens: int, num_blocks: int) -> None:
         self.model, self.ops = model, ops
         self.block_size, self.max_tokens = ops.block_size, max_tokens
         self.num_kinds = len(model.config.windows)  # each has a pool of its own
         self.cache = make_kv_cache(model.config, ops, [num_blocks] * self.num_kinds, self.block_size)
-        self.batch = make_batch(max_tokens, MAX_SEQS, num_blocks, max_tokens, self.num_kinds)
+        self.batch = make_batch(max_tokens, MAX_SEQS, num_blocks, max_tokens, self.num_kinds, card_of(ops))
         self.writer = BatchWriter(self.batch, self.block_size)
         self.buffers = Buffers.make(model.config, ops, max_tokens, max_tokens)
-        self.replay = ops.record(lambda: model.forward(ops, self.batch, self.cache.layers, self.buffers))
+
+        def forward() -> None:
+            model.forward(ops, self.batch, self.cache.layers, self.buffers)
+
+        self.replay = recorded(ops, forward, self.batch, 0)
 
     @staticmethod
     def of(path: Path, ops: Ops, max_tokens: int = 512, num_blocks: int = 96) -> Forward:

@@ -1,6 +1,6 @@
 """The memory behind the blocks: one pool of bytes per page kind, in which a block is one contiguous run.
 
-    pool [num_blocks, layers, K | V, kv heads, block_size * head_dim]
+    pool [num_blocks, layers, K | V, kv heads, block_size * head_dim]      of 8 bits: [num_blocks, bytes]
 
 so that copying, moving or saving a block is one copy of one run. Block 0 is never given to a sequence:
 padding may point at it. Which block belongs to whom is the block pool's affair.
@@ -9,15 +9,16 @@ padding may point at it. Which block belongs to whom is the block pool's affair.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from kernels import KVLayer, Ops
+from kernels import KVLayer, Ops, head_bytes, read_pool
 
+from .give_back import can_give_back, give_back
 from .memory_plan import KindFacts
 from .models import ModelConfig
 
@@ -30,13 +31,37 @@ class KVCache:
     layers: tuple[KVLayer, ...]
     block_size: int
 
+    @property
+    def gives_back(self) -> bool:
+        """Whether memory of single blocks can be had by other programs."""
+        return self.pools[0].device.type == "cpu" and can_give_back()
+
+    def give_back(self, kind: int, blocks: Sequence[int]) -> int:
+        """Let the system have the memory of these blocks, in rising order; bytes it took. They read as
+        anything until they are written again.
+        """
+        pool, given = self.pools[kind], 0
+        size = pool[0].numel() * pool.dtype.itemsize
+        for begin, end in runs(blocks) if self.gives_back else ():
+            given += give_back(pool.data_ptr() + begin * size, (end - begin) * size)
+        return given
+
+
+def runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Rising numbers as ranges: [3, 4, 5, 9] -> (3, 6), (9, 10)."""
+    begin = 0
+    for at in range(1, len(numbers) + 1):
+        if at == len(numbers) or numbers[at] != numbers[at - 1] + 1:
+            yield numbers[begin], numbers[at - 1] + 1
+            begin = at
+
 
 def kind_facts(config: ModelConfig, dtype: torch.dtype) -> tuple[KindFacts, ...]:
     """The page kinds of a model: layers with one window keep memory alike."""
     facts = []
     for window in config.windows:
         layers = tuple(i for i, layer in enumerate(config.layers) if layer.window == window)
-        num_bytes = len(layers) * 2 * config.num_kv_heads * config.head_dim * dtype.itemsize
+        num_bytes = len(layers) * 2 * config.num_kv_heads * head_bytes(config.head_dim, dtype)
         facts.append(KindFacts("window" if window else "full", layers, num_bytes, window))
     return tuple(facts)
 
@@ -44,15 +69,15 @@ def kind_facts(config: ModelConfig, dtype: torch.dtype) -> tuple[KindFacts, ...]
 def make_kv_cache(config: ModelConfig, ops: Ops, num_blocks: Sequence[int], block_size: int) -> KVCache:
     """A pool of zeros for each page kind; a processor's take up memory only as blocks are first written."""
     places: dict[int, tuple[Tensor, int, int]] = {}  # layer -> its pool, its place in there, its kind
+    scales: dict[int, Tensor | None] = {}
     pools = []
     for kind, (facts, blocks) in enumerate(zip(kind_facts(config, ops.kv_dtype), num_blocks, strict=True)):
-        shape = (blocks, len(facts.layers), 2, config.num_kv_heads, block_size * config.head_dim)
-        if ops.device.type == "cpu":
-            pool = untouched(shape, ops.kv_dtype)
-        else:
-            pool = torch.zeros(shape, dtype=ops.kv_dtype, device=ops.device)
-        pools.append(pool)
-        places |= {layer: (pool, place, kind) for place, layer in enumerate(facts.layers)}
+        pool = _zeros((blocks, facts.bytes_per_token * block_size), torch.uint8, ops.device)
+        heads = len(facts.layers), config.num_kv_heads, block_size, config.head_dim
+        values, kind_scales = read_pool(pool, *heads, ops.kv_dtype)
+        pools.append(values if kind_scales is None else pool)
+        places |= {layer: (values, place, kind) for place, layer in enumerate(facts.layers)}
+        scales |= dict.fromkeys(facts.layers, kind_scales)
     layers = tuple(
         KVLayer(
             *places[i],
@@ -62,10 +87,15 @@ def make_kv_cache(config: ModelConfig, ops: Ops, num_blocks: Sequence[int], bloc
             window=layer.window,
             soft_cap=config.score_cap,
             scale=config.score_scale,
+            scales=scales[i],
         )
         for i, layer in enumerate(config.layers)
     )
     return KVCache(tuple(pools), layers, block_size)
+
+
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return untouched(shape, dtype) if device.type == "cpu" else torch.zeros(shape, dtype=dtype, device=device)
 
 
 def untouched(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:

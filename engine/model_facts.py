@@ -26,15 +26,18 @@ def model_facts(
     token_buffers = config.hidden_size + 4 * config.num_heads * config.head_dim + 2 * config.ffn_size
     if config.mixture:  # each of a token's experts has inputs, gates and outputs of its own
         token_buffers += config.mixture.top_k * (3 * config.hidden_size + 2 * config.mixture.size)
+    if config.borrowed:  # its intermediate values are kept a little longer
+        token_buffers += 8 * (config.hidden_size + config.borrowed.widest)
     return ModelFacts(
         name=name,
         fingerprint=fingerprint(checkpoint),
         context_length=config.context_length,
         kinds=kind_facts(config, ops.kv_dtype),
-        weights_bytes=_weights_bytes(checkpoint, ops, quantization),
+        weights_bytes=_weights_bytes(checkpoint, config, ops, quantization),
         activation_bytes_per_token=4 * token_buffers,
         logits_bytes_per_seq=4 * config.vocab_size,
         block_size=ops.block_size,
+        graphs_bytes=ops.workspace_bytes,
         formats=f"{ops.name}, {quantization}",
         kv_dtype=str(ops.kv_dtype),
         tables_bytes=TOKEN_BYTES * config.vocab_size + _rope_bytes(config),
@@ -47,8 +50,10 @@ def _rope_bytes(config: ModelConfig) -> int:
     return 8 * config.context_length * sum(len(rope.frequencies) for rope in ropes)
 
 
-def _weights_bytes(checkpoint: Checkpoint, ops: Ops, quantization: str) -> int:
+def _weights_bytes(checkpoint: Checkpoint, config: ModelConfig, ops: Ops, quantization: str) -> int:
     """In memory, as the backend keeps them: the reference has every weight as a float32."""
+    if config.borrowed:
+        return config.borrowed.weights_bytes
     tensors = take_inventory(checkpoint, quantization)
     if ops.name == "reference":
         return sum(4 * each.parameters for each in tensors)

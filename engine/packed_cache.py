@@ -57,12 +57,18 @@ SOURCES = blake2b(
 log = logging.getLogger("octavo.engine")
 
 
+def packed_file(folder: Path, checkpoint: Path) -> Path:
+    """Where the packed weights of a checkpoint are kept, if they are."""
+    where = os.fsencode(str(checkpoint.absolute()))
+    return folder / f"{blake2b(where, digest_size=16).hexdigest()}.packed"
+
+
 class PackedCache:
     """The packed matrices of one checkpoint by name. Only `save` and `close` do not belong to the loader."""
 
     def __init__(self, folder: Path, checkpoint: Checkpoint, fingerprint: str, storage: Storage) -> None:
         self._storage, where = storage, str(checkpoint.path.absolute())
-        self.path = folder / f"{blake2b(os.fsencode(where), digest_size=16).hexdigest()}.packed"
+        self.path = packed_file(folder, checkpoint.path)
         self._key = {
             "checkpoint": where,
             **_identity(checkpoint),

@@ -38,6 +38,11 @@ class PlanItem:
         """How many tokens are computed, drafts included."""
         return len(self.token_ids)
 
+    @property
+    def first_position(self) -> int:
+        """The place of the first token that is sampled."""
+        return self.start + self.num_tokens - self.samples + 1
+
     def accepted(self, sampled: Seq[int]) -> list[int]:
         """The sampled tokens that count: up to the first that is not its draft, or that ends the answer."""
         tokens = []

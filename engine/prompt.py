@@ -17,9 +17,10 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .errors import BadRequest, PromptTooLong, TemplateError
+from .harmony import Parts, said
 from .templates import TemplateRenderer, Turn
 from .tokenizer import Tokenizer, well_formed
 from .types import Message
@@ -56,8 +57,10 @@ def build_prompt(
     """
     _check(messages)
     date = date or datetime.date.today().isoformat()
+    if tokenizer.parts:  # its template takes what a reply says, and asks for each part by itself
+        messages = [_last_part(tokenizer.parts, message) for message in messages]
     turns = [(message.role, _mark_controls(tokenizer, well_formed(message.content))) for message in messages]
-    replies = {place: reply for place, m in enumerate(messages) if (reply := _reply_ids(tokenizer, m))}
+    replies = {place: reply for place, m in enumerate(messages) if (reply := reply_ids(tokenizer, m))}
     pieces, shown = _divide(renderer, turns, date, replies.keys())
     times = Counter(piece.message for piece in pieces)
     spliced = {place: reply for place, reply in replies.items() if times[place] == 1}
@@ -80,6 +83,12 @@ def build_prompt(
     if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
         ids.insert(0, tokenizer.bos_id)
     return ids
+
+
+def _last_part(parts: Parts, message: Message) -> Message:
+    if message.role != "assistant":
+        return message
+    return replace(message, content=said(message.content), token_ids=parts.last(message.token_ids))
 
 
 def _check(messages: Sequence[Message]) -> None:
@@ -119,7 +128,7 @@ def _mark_controls(tokenizer: Tokenizer, text: str) -> str:
     return tokenizer.control_text.sub(mark, text)
 
 
-def _reply_ids(tokenizer: Tokenizer, message: Message) -> tuple[int, ...]:
+def reply_ids(tokenizer: Tokenizer, message: Message) -> tuple[int, ...]:
     """The sampled ids of a reply, if they are this tokenizer's, without an end token."""
     ids = message.token_ids
     if message.role != "assistant" or message.tokenizer != tokenizer.fingerprint:

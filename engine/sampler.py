@@ -15,7 +15,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from .errors import EngineError
+from .errors import NotFinite
 from .types import SamplingParams
 
 # Below this temperature the likeliest token is taken: logits divided by less leave float32's range.
@@ -45,13 +45,13 @@ def uniform(seed: int, position: int) -> float:
 def sample(logits: np.ndarray, row: SamplingRow) -> int:
     """One token from a row of logits [vocabulary] (float32, left as it is).
 
-    Raises EngineError where the logits are not numbers: the weights or a kernel are broken.
+    Raises NotFinite where the logits are not numbers: the weights or a kernel are broken.
     """
     logits = penalize(logits, row)
     best = int(logits.argmax())
     peak = logits[best]
     if not math.isfinite(peak):
-        raise EngineError(
+        raise NotFinite(
             f"The model computed {peak} for the token at position {row.position}; it was stopped."
         )
     if row.params.temperature < COLDEST:

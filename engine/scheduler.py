@@ -53,7 +53,7 @@ class Scheduler:
         self.waiting: list[Sequence] = []  # they hold none, or are still leaving
         self.leaving: list[Sequence] = []  # ended or preempted, but a step in flight names their blocks
         self.max_length = self.tables.max_length(at_most=context_length)
-        self._root, self._pace, self._propose = root, pace, propose
+        self.root, self.pace, self._propose = root, pace, propose
         self._max_num_seqs, self._max_step_tokens = max_num_seqs, max_step_tokens
         self._arrivals = count()
         self._line_open = True  # whether the step being made still takes sequences from the line
@@ -86,7 +86,7 @@ class Scheduler:
     def add(self, seq: Sequence, now: float) -> None:
         """Put a sequence into the waiting line. Raises what `admit` raises."""
         self.admit(seq)
-        seq.root = self._root(seq.owner)
+        seq.root = self.root(seq.owner)
         seq.urgency = (now + AGE_S * seq.priority, next(self._arrivals))
         seq.block_tables = tuple([] for _ in self.tables.pools)
         self.waiting.append(seq)
@@ -149,6 +149,10 @@ class Scheduler:
         elif seq not in self.leaving:
             self.leaving.append(seq)
 
+    def shorten_steps(self) -> None:
+        """Steps of half as many tokens from now on: the device had no memory for one."""
+        self._max_step_tokens = max(self._max_num_seqs + 16, self._max_step_tokens // 2)
+
     # ---- schedule
 
     def schedule(self, now: float) -> Plan:
@@ -156,7 +160,7 @@ class Scheduler:
         turns: list[tuple[Sequence, int]] = []  # and how many tokens it computes
         copies: list[BlockCopy] = []
         num_answers = sum(seq.num_todo == 1 for seq in self.running)
-        spare = self._pace.allowance(num_answers, self._max_step_tokens - self._max_num_seqs)
+        spare = self.pace.allowance(num_answers, self._max_step_tokens - self._max_num_seqs)
         self._line_open = True
         for seq in sorted(self.running + self.waiting, key=by_urgency):
             if seq not in self.running and not (spare and self._take_in(seq, now)):
@@ -238,7 +242,7 @@ class Scheduler:
         """
         if plan:
             seconds = now - max(plan.scheduled, self._committed)
-            self._pace.observe(plan.num_answer_tokens, plan.chunks, seconds)
+            self.pace.observe(plan.num_answer_tokens, plan.chunks, seconds)
         self._committed = now
         progress = []
         for item, token_ids in zip(plan.items, sampled, strict=True):

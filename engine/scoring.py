@@ -13,11 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
-import kernels
-
+from .agreement import check_agreement
 from .checkpoints import open_checkpoint
 from .config import EngineConfig
 from .device import detect
@@ -25,7 +23,7 @@ from .errors import BadRequest
 from .formats import check_quantization
 from .forward import Forward
 from .inventory import is_unquantized
-from .llm import backend_options, check_vocabulary, name_of
+from .llm import check_vocabulary, name_of, select_ops
 from .memory_plan import MemoryFacts
 from .model_facts import model_facts
 from .models import load_decoder, read_config
@@ -71,7 +69,6 @@ def perplexity(
 
     Raises BadRequest for a text that is too short; else as LLM.load does.
     """
-    torch.set_num_threads(1)  # as LLM.load does it
     with open_checkpoint(path) as checkpoint:
         check_quantization(checkpoint.metadata, config.quantization)
         model = read_config(checkpoint)
@@ -83,19 +80,19 @@ def perplexity(
         start = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
         window = min(WINDOW, model.context_length)
         windows = split(token_ids, start, window)
-        ops = kernels.select("cpu", config.backend, **backend_options(config))
+        ops = select_ops(config, model)
         try:
             facts_in = partial(model_facts, name_of(path), checkpoint, model, ops)
             device = detect()
             memory = MemoryFacts(device.memory_total, device.memory_available, device.unified)
-            precision, _, _ = fit(
-                memory, sizes(config, window), facts_in, is_unquantized(checkpoint)
-            )
+            is_open = is_unquantized(checkpoint) and not model.borrowed
+            precision, _, _ = fit(memory, sizes(config, window), facts_in, is_open)
             num_blocks = 1 - (-window // ops.block_size)
             decoder = load_decoder(
                 checkpoint, model, ops, num_blocks * ops.block_size, partial(on_progress, "weights"),
                 precision,
             )  # fmt: skip
+            check_agreement(decoder, ops)
         except BaseException:
             ops.close()
             raise

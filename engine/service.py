@@ -12,18 +12,21 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from .detokenizer import Detokenizer
 from .engine import Engine
-from .errors import EngineStopped
+from .errors import DeviceLost, EngineStopped
 from .plan import Progress
 from .sequence import Sequence
-from .types import Delta, EngineStats, Finish, FinishReason, SamplingParams, Usage
+from .types import Delta, EngineStats, Estimate, Finish, FinishReason, SamplingParams, Usage
 
 log = logging.getLogger("octavo.engine")
 
+T = TypeVar("T")
 STALL_S = 60.0  # no step lasts that long: an engine with work and no step since then hangs
 
 
@@ -36,6 +39,7 @@ class Job:
     detokenizer: Detokenizer
     submitted: float
     tokenizer: str  # fingerprint
+    num_given: int = 0  # of the prompt's tokens, those that the reply begins with
     answers: queue.SimpleQueue[Delta | Finish] = field(default_factory=queue.SimpleQueue)
     first_token: float = 0.0
     num_answer: int = 0  # tokens sampled, the end token not counted
@@ -67,7 +71,7 @@ class EngineService:
         self._commands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._open: dict[str, Sequence] = {}
         self._last_step = time.monotonic()  # or the moment when there was nothing to do
-        self._fault = ""
+        self._fault, self._lost = "", False
         self._closed = False
         self._door = threading.Lock()  # nothing is taken after the last command
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -81,7 +85,13 @@ class EngineService:
                 raise EngineStopped(self._fault or "The engine is closed; it takes nothing more.")
             self._commands.put(lambda: self._add(sequence))
         cancel = partial(self._commands.put, partial(self._cancel, sequence.id))
-        return JobStream(sequence.request, sequence.num_prompt, cancel)
+        job: Job = sequence.request
+        return JobStream(job, sequence.num_prompt - job.num_given, cancel)
+
+    def estimate(self, sequence: Sequence) -> Estimate:
+        """What its prompt would cost; it is not taken."""
+        num_cached, seconds = self._engine.foresee(sequence)
+        return Estimate(sequence.num_prompt, num_cached, seconds)
 
     def stats(self) -> EngineStats:
         """Counts as they stand; read from any thread, exact between two steps."""
@@ -89,7 +99,26 @@ class EngineService:
         fault = self._fault
         if not fault and self._engine.has_work() and now - self._last_step > STALL_S:
             fault = f"The engine has not finished a step for {now - self._last_step:.0f} s."
-        return self._engine.stats(healthy=not fault and not self._closed, fault=fault)
+        return self._engine.stats(healthy=not fault and not self._closed, fault=fault, lost=self._lost)
+
+    def between_steps(self, do: Callable[[Engine], T]) -> T:
+        """What `do` gives or raises, done on the engine's thread. Raises EngineStopped."""
+        answer: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(do(self._engine))
+            except Exception as error:
+                answer.set_exception(error)
+
+        with self._door:
+            if self._closed or self._fault:
+                raise EngineStopped(self._fault or "The engine is closed; it takes nothing more.")
+            self._commands.put(run)
+        try:
+            return answer.result(STALL_S)
+        except TimeoutError:
+            raise EngineStopped(f"The engine has not finished a step for {STALL_S:.0f} s.") from None
 
     def close(self) -> None:
         """Cancel what runs and end the thread."""
@@ -110,7 +139,10 @@ class EngineService:
         except Exception as error:  # the step itself failed: nobody can be served from this state
             log.exception("the engine stopped")
             with self._door:
-                self._fault = f"The engine stopped: {type(error).__name__}: {error}"
+                self._lost = isinstance(error, DeviceLost)
+                self._fault = (
+                    str(error) if self._lost else f"The engine stopped: {type(error).__name__}: {error}"
+                )
         reason = FinishReason.ERROR if self._fault else FinishReason.CANCELLED
         while self._open or not self._commands.empty():
             if self._open:

@@ -11,6 +11,7 @@ from collections.abc import Set
 
 from .checkpoints import Checkpoint
 from .errors import BadRequest
+from .harmony import Parts
 from .vocabulary import BYTE, CONTROL, NORMAL, SPACE, UNKNOWN, USER_DEFINED, Vocabulary, from_library
 from .vocabulary_gguf import gguf_vocabulary
 from .vocabulary_json import json_vocabulary
@@ -34,8 +35,8 @@ class Tokenizer:
 
     vocab_size · bos_id · add_bos: a prompt begins with bos_id · eos_id: the end token that templates write ·
     eos_ids: any of them ends an answer · control_ids · control_text: finds control tokens in text ·
-    space_prefix: a space is put before some texts · chat_template · fingerprint: two tokenizers that share it
-    give the same ids.
+    space_prefix: a space is put before some texts · parts: replies are written in parts · chat_template ·
+    fingerprint: two tokenizers that share it give the same ids.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -50,6 +51,7 @@ class Tokenizer:
         defined = self._of_types(USER_DEFINED) - self.control_ids
         self._found = defined | self.control_ids  # as a whole, in text
         self._ids = {self._tokens[index]: index for index in self._found}
+        self.parts = Parts.of({self._tokens[index]: index for index in self.control_ids})
         self.control_text = self._finder(self.control_ids, eats=False)
         self._defined_text = self._finder(defined)
         self._special_text = self._finder(self._found)

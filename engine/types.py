@@ -42,6 +42,7 @@ LIMITS = {
     "presence_penalty": (-2.0, 2.0),
 }
 MAX_STOPS, MAX_STOP_LENGTH = 16, 256
+THINKS, THOUGHT = "<think>", "</think>"  # around what a model thinks, in every family served that does
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,11 @@ class Request:
     priority: Priority = Priority.CHAT
     date: str = ""  # what the template takes for today: ISO, 2026-11-30; "": today
     id: str = ""  # "": one is made
+    group: str = ""  # the same for all requests of one chat: who is named in the picture of the memory
+    model: str = ""  # which of the models that are there should answer; "": the one that is loaded
     shorten: bool = False  # max_tokens gives way to a long prompt; else what does not fit is refused
+    continue_last: bool = False  # the last message is a reply that is not finished: it goes on
+    begin: str = ""  # what the answer begins or goes on with, as if the model had written it
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """More of an answer. `text` may be empty while a character or a possible stop string is incomplete."""
+    """More of an answer; the first may be what the template or the request has written of it.
+
+    `text` may be empty while a character or a possible stop string is incomplete.
+    """
 
     text: str
     token_ids: tuple[int, ...]
@@ -133,12 +141,21 @@ class Finish:
     tokenizer: str = ""  # fingerprint of the tokenizer of the deltas' token_ids
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What an answer would cost if it were asked for now."""
+
+    prompt_tokens: int
+    cached_tokens: int  # of the prompt, in the prefix cache at the moment
+    first_token_s: float  # from submit to the first token, about
+
+
 class Stream(Protocol):
     """An answer in the making: iterate for Deltas and one Finish; `cancel` may come from any thread."""
 
     @property
     def prompt_tokens(self) -> int:
-        """The prompt's length; 0 until it is known."""
+        """What stands before the reply; 0 until it is known."""
         ...
 
     def __iter__(self) -> Iterator[Delta | Finish]: ...
@@ -155,6 +172,14 @@ class Backend(Protocol):
         """Take a request. Raises EngineError for what can never be served; all else ends in a Finish."""
         ...
 
+    def estimate(self, request: Request) -> Estimate:
+        """What answering it would cost; takes nothing. Raises EngineError for what has no prompt."""
+        ...
+
+    def count(self, texts: tuple[str, ...]) -> tuple[int, ...]:
+        """How many tokens each text has."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class EngineStats:
@@ -167,5 +192,6 @@ class EngineStats:
     cached_blocks: int
     healthy: bool  # a token was produced when it was loaded; since then no fault, and steps go on
     fault: str = ""
+    lost: bool = False  # the device failed: only a new process may get answers from it
     drafted_tokens: int = 0  # guessed and computed with others, since the model was loaded
     accepted_tokens: int = 0  # of these, those that were right: tokens that cost no step of their own

@@ -20,12 +20,13 @@ from engine.block_pool import BlockPool, Chain, Identity, PageKind
 from engine.errors import PromptTooLong
 from engine.pace import CALM, Pace
 from engine.plan import Plan
+from engine.pool_picture import draw
 from engine.scheduler import Scheduler, by_urgency
 from engine.sequence import Sequence
 from engine.speculation import Speculation
 from engine.types import FinishReason, Priority
 
-from .fake_device import VOCABULARY, Ask, FakeDevice
+from .fake_device import GARBAGE, VOCABULARY, Ask, FakeDevice
 
 END_IDS = frozenset(range(0, VOCABULARY, 31))
 MOST_STEPS_WITHOUT_TOKENS = 200
@@ -125,7 +126,7 @@ class Simulation:
 
     def sequence(self, ask: Ask, max_tokens: int | None, priority: Priority) -> Sequence:
         name = str(len(self.open) + len(self.ended))
-        return Sequence(name, ask.prompt, max_tokens, ask.owner, priority, END_IDS, request=ask)
+        return Sequence(name, ask.prompt, max_tokens, ask.owner, priority, END_IDS, ask, ask.owner)
 
     def some_length(self) -> int:
         """Around whole blocks, where mistakes live."""
@@ -184,7 +185,7 @@ class Simulation:
         head = min(scheduler.running, key=by_urgency, default=None)
         planned = {item.sequence for item in plan.items}
         moves = not head or head in planned or head.num_in_flight or scheduler.leaving
-        assert moves or scheduler._pace._num_mixed >= CALM, "the first has to wait"
+        assert moves or scheduler.pace._num_mixed >= CALM, "the first has to wait"
         last_in = max((seq.urgency for seq in scheduler.running if seq not in ran), default=None)
         assert not last_in or all(last_in < seq.urgency for seq in scheduler.waiting), "someone was overtaken"
         self.seen["preempted"] += len(ran & set(scheduler.waiting))
@@ -228,7 +229,9 @@ class Simulation:
         self.check()
 
     def misfortune(self) -> None:
-        """Someone presses Stop, a window is closed, a network drops."""
+        """Someone presses Stop, a window is closed, a network drops, another program wants memory."""
+        if self.rng.random() < self.trouble:
+            self.squeeze()
         if self.open and self.rng.random() < self.trouble:
             seq = self.rng.choice(self.open)
             assert self.scheduler.abort(seq.id) is seq and self.scheduler.abort(seq.id) is None
@@ -236,6 +239,22 @@ class Simulation:
             self.check()
             if self.rng.random() < 0.5:
                 self.enter(self.sequence(seq.request, seq.max_tokens, seq.priority), seq)
+
+    def squeeze(self) -> None:
+        """The pools get smaller or larger; what nobody needs loses its contents."""
+        tables, rng = self.scheduler.tables, self.rng
+        most = sum(pool.num_blocks for pool in self.pools)
+        tables.resize(rng.choice((0, rng.randint(0, most), most)), self.scheduler.max_length)
+        if rng.random() < 0.2:
+            for pool in self.pools:
+                pool.drop_cached()
+        for pool, memory in zip(self.pools, self.device.memory):
+            for block in pool.take_idle():
+                memory[block] = [GARBAGE] * pool.block_size
+            self.seen["squeezed"] += pool.num_usable < pool.num_blocks - 1
+        for picture in draw(self.pools, self.scheduler.running, tables.ledger):
+            assert len(picture.states) == len(picture.sharers) == len(picture.owners) // 2
+        self.check()
 
     def end(self, seq: Sequence) -> None:
         self.open.remove(seq)

@@ -248,3 +248,17 @@ def test_random_life_against_a_plain_model(seed: int) -> None:
                 tables.append([pool.share(found)])
         assert all(pool.lookup(chain) == block for block, chain in carried.items())
         pool.check(tables)
+
+
+def test_idle_blocks_are_taken_once_and_only_if_they_were_written() -> None:
+    pool = BlockPool(FULL, 6, 4)
+    assert pool.take_idle() == [] and pool.num_written == 0
+    (chain,) = chain_of((1, 2, 3, 4))
+    kept, cached, free = (pool.acquire() for _ in range(3))
+    pool.register(cached, chain)
+    for block in (cached, free):
+        pool.release(block)
+    assert pool.num_written == 3 and pool.take_idle() == [free] and pool.take_idle() == []
+    assert pool.drop_cached() == 1 and pool.lookup(chain) == PADDING and pool.take_idle() == [cached]
+    pool.check([[kept]])
+    assert pool.states() == bytes(BlockPool.USED if block == kept else 0 for block in range(1, 6))

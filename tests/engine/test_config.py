@@ -15,7 +15,7 @@ from engine.formats.huggingface import MADE_ELSEWHERE
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"backend": "cuda"}, "backend is 'cuda'; it must be one of auto, numba, reference"),
+        ({"backend": "cuda"}, "backend is 'cuda'; it must be one of auto, numba, triton, reference"),
         ({"quantization": "int3"}, "quantization is 'int3'; it must be one of auto, none, awq, gptq, fp8"),
         ({"block_size": 24}, "block_size is 24; it must be a multiple of 16"),
         ({"num_chats": 0}, "num_chats is 0; it must lie between 1 and 65,536"),

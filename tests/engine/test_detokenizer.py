@@ -28,7 +28,7 @@ class Bytes:
     """A vocabulary in which token n is the n-th of some byte strings."""
 
     def __init__(self, pieces: Sequence[bytes], space_prefix: bool = False) -> None:
-        self.pieces, self.space_prefix = pieces, space_prefix
+        self.pieces, self.space_prefix, self.parts = pieces, space_prefix, None
 
     def piece_bytes(self, token_id: int) -> bytes:
         return self.pieces[token_id]

@@ -25,7 +25,9 @@ from engine import (
     Request,
     SamplingParams,
 )
+from engine.errors import DeviceLost
 from engine.llm import backend_options
+from engine.plan import Plan
 from tests.tiny_models import write_tiny_gguf
 
 SMALL = EngineConfig(num_chats=4, max_num_seqs=8, max_step_tokens=64, threads=2)
@@ -104,6 +106,41 @@ def test_a_second_chat_shares_a_long_system_prompt(starter: LLM) -> None:
     assert second.prompt_tokens - second.cached_tokens < 48
     stranger = Request(ask("Why is snow white?", system).messages, SamplingParams(max_tokens=2), "stranger")
     assert listen(starter, stranger)[2].usage.cached_tokens == 0
+
+
+def test_an_estimate_is_what_it_then_costs(starter: LLM) -> None:
+    request = ask("Name three rivers of Europe, and the sea that each of them flows into. " * 9)
+    before = starter.stats()
+    foreseen = starter.estimate(request)
+    assert starter.stats() == before, "an estimate takes nothing"
+    usage = listen(starter, request)[2].usage
+    assert (foreseen.prompt_tokens, foreseen.cached_tokens) == (usage.prompt_tokens, usage.cached_tokens)
+    assert foreseen.first_token_s > 0
+    again = starter.estimate(request)
+    assert again.cached_tokens > foreseen.cached_tokens and again.first_token_s < foreseen.first_token_s
+    other = starter.estimate(replace(request, owner="someone else"))
+    assert other.cached_tokens == 0
+
+
+def test_estimates_beside_an_answer_that_grows(tiny: LLM) -> None:
+    """From other threads, while the pool changes under them."""
+    requests = [ask(f"{n} " * 40, max_tokens=60) for n in range(8)]
+    streams = [tiny.submit(request) for request in requests]
+    seen: list[int] = []
+    threads = [
+        threading.Thread(target=lambda r=r: seen.extend(tiny.estimate(r).prompt_tokens for _ in range(20)))
+        for r in requests
+    ]
+    for thread in threads:
+        thread.start()
+    finishes = [list(stream)[-1] for stream in streams]
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 160 and set(seen) == {finish.usage.prompt_tokens for finish in finishes}
+
+
+def test_counting_tokens(starter: LLM) -> None:
+    assert starter.count(("", "a", "<|im_start|>", "\ud800")) == (0, 1, 7, starter.count(("?",))[0])
 
 
 def test_company_does_not_change_an_answer(tiny: LLM) -> None:
@@ -188,6 +225,29 @@ def test_a_fault_of_the_step_ends_every_stream_and_is_told(
     assert "the device is gone" in tiny.stats().fault
     with pytest.raises(EngineStopped, match="the device is gone"):
         tiny.submit(ask("hello"))
+
+
+def test_without_a_card_the_triton_backend_is_refused(
+    starter_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(BadRequest, match="needs a card of NVIDIA or AMD; none is seen"):
+        LLM.load(starter_model, EngineConfig(backend="triton"))
+
+
+def test_a_lost_device_is_told_apart(tiny: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every stream ends, nothing new is taken, and who runs the program knows that it must start again."""
+
+    def lose(plan: Plan) -> None:
+        raise DeviceLost("cuda failed (CUDA error: unspecified launch failure). Octavo has to start anew.")
+
+    monkeypatch.setattr(tiny.runner, "run", lose)
+    *_, finish = tiny.submit(ask("Hello"))
+    assert isinstance(finish, Finish) and finish.error.startswith("cuda failed")
+    stats = tiny.stats()
+    assert stats.lost and not stats.healthy and "start anew" in stats.fault
+    with pytest.raises(EngineStopped, match="start anew"):
+        tiny.submit(ask("Are you there?"))
 
 
 def test_a_fault_in_sampling_costs_its_own_request(tiny: LLM, monkeypatch: pytest.MonkeyPatch) -> None:

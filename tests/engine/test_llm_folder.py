@@ -148,7 +148,7 @@ def test_a_model_larger_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     write_tiny_folder(tmp_path)
     little = replace(engine.llm.detect(), memory_total=2**20, memory_available=2**19)
-    monkeypatch.setattr(engine.llm, "detect", lambda: little)
+    monkeypatch.setattr(engine.llm, "detect", lambda *given, **more: little)
     before = lasting_threads()
     with pytest.raises(ModelTooLarge, match=r"\d"):
         LLM.load(tmp_path, EXACT)

@@ -28,6 +28,7 @@ EVENTS = (
     "real drafts kept",
     "preempted",
     "refused",
+    "squeezed",
     "discarded",
     "stop",
     "length",
