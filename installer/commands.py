@@ -1,6 +1,6 @@
-"""The installer's words: `run` and `test`.
+"""The installer's words.
 
-Each sets up what it needs, then hands over to the program or to pytest and returns that exit code.
+`run` and `test` set up what they need, then hand over to the program or to pytest and return that exit code.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from .browser import ensure_browser
 from .console import say
 from .environment import prepare
 from .errors import SetupError
+from .install import install
 from .launch import keep_running, run_once
 from .starter import ensure_compiled, ensure_starter
+from .uninstall import uninstall
 
 ROOT = Path(__file__).resolve().parent.parent
 INTERRUPTED = 130
@@ -27,6 +29,8 @@ HELP = """python3 -m installer WORD [OPTIONS]
          --port N, --no-browser and other options go to Octavo
   test   set up what is missing, also for the tests, and run them
          options go to pytest, for example: test -k scheduler
+  install     put Octavo under your own folder, into the menu and in PATH, or upgrade it; keeps data
+  uninstall   remove that; --data keep or --data delete, else it asks about your chats
 """
 
 
@@ -36,9 +40,10 @@ def main(arguments: list[str]) -> int:
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     # A polite kill ends like Ctrl-C does: what is open is closed, what runs below is ended.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    word = arguments[0] if arguments else "--help"
+    word = arguments[0] if arguments else "help"
     try:
-        if word in ("--help", "-h", "help"):
+        asks = word != "test" and not {"--help", "-h"}.isdisjoint(arguments)  # pytest has a help of its own
+        if asks or word == "help":
             say(HELP)
             return 0
         if word not in WORDS:
@@ -78,4 +83,9 @@ def test(options: list[str]) -> int:
     return run_once([str(env.python), "-m", "pytest", *split, *options], ROOT)
 
 
-WORDS: dict[str, Callable[[list[str]], int]] = {"run": run, "test": test}
+WORDS: dict[str, Callable[[list[str]], int]] = {
+    "run": run,
+    "test": test,
+    "install": lambda options: install(ROOT, options),
+    "uninstall": uninstall,
+}

@@ -45,3 +45,12 @@ def _take(file: IO[bytes]) -> bool:
     except OSError as error:
         return error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
     return True
+
+
+def is_held(path: Path) -> bool:
+    """Whether another process holds the lock file at `path`."""
+    try:
+        with path.open("r+b") as file:
+            return not _take(file)
+    except FileNotFoundError:
+        return False

@@ -19,6 +19,7 @@ from .console import Step, say, size
 from .errors import SetupError
 
 STARTER_ID = "smollm2-135m"
+HELLO: tuple[str, ...] = ("chat", "Hello", "--model", STARTER_ID, "--max-tokens", "1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,15 @@ def octavo_home(environ: Mapping[str, str] = os.environ, system: str = sys.platf
     if chosen := environ.get("OCTAVO_HOME"):
         return Path(os.path.expanduser(chosen)).absolute()
     if system == "win32":
-        return Path(environ.get("LOCALAPPDATA") or _user() / "AppData" / "Local") / "Octavo"
+        return Path(environ.get("LOCALAPPDATA") or user_home() / "AppData" / "Local") / "Octavo"
     if system == "darwin":
-        return _user() / "Library" / "Application Support" / "Octavo"
+        return user_home() / "Library" / "Application Support" / "Octavo"
     data = environ.get("XDG_DATA_HOME", "")
-    return (Path(data) if os.path.isabs(data) else _user() / ".local" / "share") / "octavo"
+    return (Path(data) if os.path.isabs(data) else user_home() / ".local" / "share") / "octavo"
 
 
-def _user() -> Path:
+def user_home() -> Path:
+    """This person's own folder."""
     try:
         return Path.home()
     except RuntimeError as error:
@@ -77,6 +79,12 @@ def ensure_compiled(root: Path, python: Path) -> None:
     if compiled(root).exists():
         return
     with Step("Compiling for this processor, once") as step:
-        ask = [str(python), "-m", "ui", "chat", "Hello", "--model", STARTER_ID, "--max-tokens", "1"]
-        if subprocess.run(ask, cwd=root, capture_output=True).returncode:
+        if fault(root, python, HELLO):
             step.done("the starter model did not answer, the page will say why")
+
+
+def fault(root: Path, python: Path, words: tuple[str, ...]) -> str:
+    """Why the program can't do what these words ask; "" if it can."""
+    ask = [str(python), "-m", "ui", *words]
+    done = subprocess.run(ask, cwd=root, capture_output=True, text=True, encoding="utf-8", errors="replace")
+    return (done.stderr.strip() or f"code {done.returncode}") if done.returncode else ""

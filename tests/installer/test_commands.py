@@ -12,10 +12,10 @@ from installer.errors import SetupError
 
 
 def test_help_and_unknown_words(capsys: pytest.CaptureFixture[str]) -> None:
-    assert commands.main([]) == commands.main(["--help"]) == 0
+    assert commands.main([]) == commands.main(["--help"]) == commands.main(["run", "--help"]) == 0
     assert "--port N, --no-browser" in capsys.readouterr().out
     assert commands.main(["instal"]) == 2
-    assert "Unknown command 'instal'. Commands: run, test." in capsys.readouterr().err
+    assert "Unknown command 'instal'. Commands: run, test, install, uninstall." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
