@@ -9,20 +9,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import api_routes as api_routes
-    from .browser import forget_page as forget_page, open_page as open_page
-    from .chat import ChatService as ChatService
-    from .commands import guarded as guarded, main as main
+    from .about.diagnostics import make_bundle as make_bundle
+    from .about.licences import installed_licences as installed_licences, licence_texts as licence_texts
+    from .access.browser import forget_page as forget_page, open_page as open_page
+    from .access.instance import ask_to_end as ask_to_end, running as running
+    from .access.keys import Keys as Keys
+    from .api.api import api_routes as api_routes
+    from .api.server import listen as listen
+    from .chats.chat import ChatService as ChatService
+    from .chats.records import Attachment as Attachment, ReplyStats as ReplyStats, Waiting as Waiting
+    from .chats.views import ChatSummary as ChatSummary, ChatView as ChatView, MessageView as MessageView
+    from .commands.commands import guarded as guarded, main as main
+    from .commands.doctor import versions as versions
+    from .documents.attachments import FILE_LIMIT as FILE_LIMIT, MOST_FILES as MOST_FILES
+    from .documents.uploads import all_routes as all_routes, described as described
     from .errors import (
         AlreadyRunning as AlreadyRunning,
         AppError as AppError,
+        BadSettings as BadSettings,
         UnknownChat as UnknownChat,
     )
-    from .instance import running as running
-    from .keys import Keys as Keys
-    from .records import ReplyStats as ReplyStats
-    from .runtime import Runtime as Runtime, RuntimeStatus as RuntimeStatus
-    from .server import listen as listen
+    from .memory.memory import (
+        MemoryPicture as MemoryPicture,
+        PoolPicture as PoolPicture,
+        free_memory as free_memory,
+    )
+    from .memory.runtime import Runtime as Runtime
+    from .models.library import Library as Library
+    from .saved_settings import save_settings as save_settings
     from .services import Services as Services, build as build
     from .settings import (
         Home as Home,
@@ -30,22 +44,29 @@ if TYPE_CHECKING:
         load_settings as load_settings,
         prepare_process as prepare_process,
     )
-    from .views import ChatSummary as ChatSummary, ChatView as ChatView, MessageView as MessageView
 
 _NAMES = {
-    "api": "api_routes",
-    "browser": "forget_page open_page",
-    "chat": "ChatService",
-    "commands": "guarded main",
-    "errors": "AlreadyRunning AppError UnknownChat",
-    "instance": "running",
-    "keys": "Keys",
-    "records": "ReplyStats",
-    "runtime": "Runtime RuntimeStatus",
-    "server": "listen",
+    "api.api": "api_routes",
+    "documents.attachments": "FILE_LIMIT MOST_FILES",
+    "access.browser": "forget_page open_page",
+    "chats.chat": "ChatService",
+    "commands.commands": "guarded main",
+    "about.diagnostics": "make_bundle",
+    "commands.doctor": "versions",
+    "about.licences": "installed_licences licence_texts",
+    "errors": "AlreadyRunning AppError BadSettings UnknownChat",
+    "access.instance": "ask_to_end running",
+    "access.keys": "Keys",
+    "models.library": "Library",
+    "chats.records": "Attachment ReplyStats Waiting",
+    "memory.runtime": "Runtime",
+    "memory.memory": "MemoryPicture PoolPicture free_memory",
+    "api.server": "listen",
     "services": "Services build",
     "settings": "Home Settings load_settings prepare_process",
-    "views": "ChatSummary ChatView MessageView",
+    "documents.uploads": "all_routes described",
+    "saved_settings": "save_settings",
+    "chats.views": "ChatSummary ChatView MessageView",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = list(_HOMES)

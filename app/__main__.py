@@ -7,6 +7,6 @@ from __future__ import annotations
 
 import sys
 
-from .commands import main
+from .commands.commands import main
 
 sys.exit(main())

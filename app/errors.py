@@ -35,6 +35,18 @@ class PullFailed(AppError):
     """A model could not be fetched."""
 
 
+class HubFailed(AppError):
+    """The model hub could not be asked, or did not answer what was asked."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status  # of the answer; 0: there was none
+
+
+class Unreadable(AppError):
+    """A document whose text can't be had."""
+
+
 class StoreError(AppError):
     """The chats could not be read or written."""
 

@@ -35,6 +35,6 @@ def keep_log(path: Path) -> None:
 
 def explain(what: str, error: BaseException) -> str:
     """The sentence for an error whose details are noted. `what`: "The model could not be loaded"."""
-    logging.error(what, exc_info=error)
+    logging.getLogger("octavo").error(what, exc_info=error)
     where = "".join(f" The details are in {log.baseFilename}." for log in _logs())
     return f"{what}; this is a fault in Octavo.{where}"

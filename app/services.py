@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .browser import forget_page
-from .catalogue import read_catalogue
-from .chat import ChatService
-from .guard import Guard
-from .instance import Instance
-from .keys import Keys
-from .model_store import ModelStore
-from .runtime import Loader, Runtime, load_llm
-from .settings import Settings
-from .store import ChatStore
+from .access.browser import forget_page
+from .access.guard import Guard
+from .access.instance import Instance
+from .access.keys import Keys
+from .chats.chat import ChatService
+from .chats.presets import Presets
+from .chats.shelf import Shelf
+from .chats.store import ChatStore
+from .memory.loading import Loader, load_llm
+from .memory.runtime import Runtime
+from .models.catalogue import read_catalogue
+from .models.library import Library
+from .models.model_store import ModelStore
+from .settings import Settings, use_proxy
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +42,16 @@ class Services(ApiServices):
     """All of it. Only one process may have this for a home folder."""
 
     instance: Instance
+    store: ChatStore
     chats: ChatService
+    shelf: Shelf
+    presets: Presets
+    library: Library
 
     def close(self) -> None:
         """End the answers, keeping what there is, then let go of everything."""
+        self.library.close()
+        self.shelf.close()
         self.chats.close()
         self.runtime.close()
         self.instance.close()
@@ -52,6 +62,7 @@ def build_api(settings: Settings, load: Loader = load_llm) -> ApiServices:
 
     Raises AppError for a model that nobody knows; one that is only missing may still come.
     """
+    use_proxy(settings)
     home, keys = settings.home, Keys(settings.home)
     models = ModelStore(home, read_catalogue())
     models.check(settings.model)
@@ -65,8 +76,15 @@ def build(settings: Settings, load: Loader = load_llm) -> Services:
     instance = Instance(settings.home)
     try:
         api = build_api(settings, load)
-        chats = ChatService(ChatStore(settings.home / "chats.db"), api.runtime, settings)
+        store = ChatStore(settings.home / "chats.db")
+        chats = ChatService(store, api.runtime, settings)
+        shelf = Shelf(chats, store)
+        presets = Presets(chats, store, ModelStore(settings.home, read_catalogue()).check)
+        shelf.start()
+        library = Library(settings, ModelStore(settings.home, read_catalogue()), api.runtime)
     except BaseException:
         instance.close()
         raise
-    return Services(settings, api.keys, api.runtime, api.guard, instance, chats)
+    return Services(
+        settings, api.keys, api.runtime, api.guard, instance, store, chats, shelf, presets, library
+    )

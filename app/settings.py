@@ -2,13 +2,14 @@
 
 The only file that is steered by environment variables. `prepare_process` must run before gradio, numba or
 huggingface_hub are imported: it turns telemetry off, moves their caches into the home folder and makes new
-files private. Settings never change while the program runs; settings.toml is read, never written.
+files private. settings.toml is read here; saved_settings.py writes it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import stat
 import sys
 import tomllib
@@ -21,10 +22,11 @@ from typing import Any
 
 from engine import BadRequest, EngineConfig, SamplingParams
 
-from .catalogue import read_catalogue
+from .commands.terminal import prepare_streams
 from .errors import BadSettings
 from .faults import keep_log
-from .terminal import prepare_streams
+from .models.catalogue import read_catalogue
+from .models.own_models import OwnModels
 
 FOLDERS = ("models", "cache", "gradio")
 QUIET = {  # no library may call home
@@ -34,6 +36,11 @@ QUIET = {  # no library may call home
     "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
 }
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# unencrypted only inside this machine
+_HUB = re.compile(r"https://[A-Za-z0-9.-]{1,200}(:\d{1,5})?|http://(127\.0\.0\.1|localhost)(:\d{1,5})?")
+
+LONGEST_TEXT = 20_000  # characters: what a model reads again for each new chat
+_PROXY = re.compile(r"https?://([^\s/@]+@)?[A-Za-z0-9.-]{1,200}:\d{1,5}/?")
 
 
 def program_version() -> str:
@@ -114,12 +121,36 @@ class Settings:
     model: str = "smollm2-135m"
     port: int = 8642
     system_prompt: str = ""  # "": the model's own
+    hub: str = "https://huggingface.co"  # where models are fetched from
+    offline: bool = False  # the hub is never asked
+    models_quota: int = 0  # GB that models may take; 0: as many as there is room for
+    proxy: str = ""  # where requests to the net go through; "": as the environment says
+    api: bool = True  # whether /v1 is served beside the page
+    keep_alive: float = 0.0  # minutes after which an idle model is let go of; 0: it stays
+    keep_free: float = 0.0  # GB of memory that the pool leaves to other programs while it runs; 0: as planned
     sampling: SamplingParams = field(default_factory=SamplingParams)
     engine: EngineConfig = field(default_factory=EngineConfig)
 
     def __post_init__(self) -> None:
         if not 1 <= self.port <= 65535:
             raise BadSettings(f"port is {self.port}; it must lie between 1 and 65535.")
+        if not _HUB.fullmatch(self.hub):
+            raise BadSettings(f"hub is {self.hub!r}; it must be an https address, as https://huggingface.co.")
+        for name in ("hub", "proxy"):
+            port = re.search(r":(\d+)/?$", getattr(self, name))
+            if port and not 1 <= int(port[1]) <= 65535:
+                raise BadSettings(f"{name} names the port {port[1]}; it must lie between 1 and 65535.")
+        if self.proxy and not _PROXY.fullmatch(self.proxy):  # it may hold a password: it is not repeated
+            raise BadSettings("proxy must be an address with a port, as http://127.0.0.1:3128.")
+        limits = (("keep_alive", 10**6, "minutes"), ("keep_free", 10**5, "GB"), ("models_quota", 10**6, "GB"))
+        for name, most, unit in limits:
+            if not 0 <= getattr(self, name) <= most:  # so it is with NaN
+                raise BadSettings(f"{name} is {getattr(self, name)}; it must be {unit}, from 0 to {most:,}.")
+
+    @property
+    def keep_free_bytes(self) -> int:
+        """See keep_free."""
+        return int(self.keep_free * 10**9)
 
 
 # how a field's annotation is spelled -> (types taken, in words)
@@ -138,12 +169,23 @@ _PROMOTED = ("context_length", "num_chats")
 def load_settings(home: Home, **overrides: Any) -> Settings:
     """settings.toml with `overrides` (None: not given) on top. Raises BadSettings naming key and value.
 
-    What neither says of the sampling is as the catalogue has it for the model.
+    What neither says of sampling, system prompt and context is as the person's models.toml has it for the
+    model, then as the catalogue does.
     """
     path = home / "settings.toml"
     try:
-        values = tomllib.loads(path.read_text("utf-8-sig")) if path.exists() else {}
-    except (OSError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, no TOML, 5,000 digits
+        text = path.read_text("utf-8-sig") if path.exists() else ""
+    except (OSError, ValueError) as error:  # ValueError: no UTF-8
+        raise BadSettings(f"{path} can't be read: {error}") from error
+    return parse_settings(home, text, **overrides)
+
+
+def parse_settings(home: Home, text: str, **overrides: Any) -> Settings:
+    """What load_settings gives if this is what settings.toml holds."""
+    path = home / "settings.toml"
+    try:
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: no TOML, 5,000 digits
         raise BadSettings(f"{path} can't be read: {error}") from error
     try:
         promoted = {key: values.pop(key) for key in _PROMOTED if key in values}
@@ -157,7 +199,14 @@ def load_settings(home: Home, **overrides: Any) -> Settings:
         raise BadSettings(f"{path}: {error}") from error
     given = {key: value for key, value in overrides.items() if value is not None}
     settings = dataclasses.replace(settings, **given)  # the file is not blamed for these
-    best = read_catalogue().sampling(settings.model)
+    own = OwnModels(home.path)
+    best = own.sampling(settings.model, read_catalogue().sampling(settings.model))
+    prompt, context = own.entry(settings.model).system_prompt, own.entry(settings.model).context
+    if context and "context_length" not in promoted:
+        engine = dataclasses.replace(settings.engine, context_length=context)
+        settings = dataclasses.replace(settings, engine=engine)
+    if prompt and "system_prompt" not in values:
+        settings = dataclasses.replace(settings, system_prompt=prompt)
     return dataclasses.replace(settings, sampling=dataclasses.replace(best, **sampled))
 
 
@@ -182,6 +231,8 @@ def _check(kind: type, values: dict[str, Any], prefix: str = "", omit: tuple[str
         texts = value if isinstance(value, list) else ()
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise BadSettings(f"{name} is {value!r}; it must be {words}.")
+        if isinstance(value, str) and len(value) > LONGEST_TEXT:
+            raise BadSettings(f"{name} has {len(value):,} characters; it may have {LONGEST_TEXT:,}.")
         if not all(isinstance(text, str) for text in texts):
             raise BadSettings(f"{name} is {value!r}; it must be {words}.")
 
@@ -200,6 +251,14 @@ def prepare_process(home: Home, environ: dict[str, str] | os._Environ[str] = os.
     for name in ("NO_PROXY", "no_proxy"):  # the page's server asks itself whether it is up
         hosts = [host for host in environ.get(name, "").split(",") if host]
         environ[name] = ",".join([*hosts, *(host for host in LOOPBACK if host not in hosts)])
+
+
+def use_proxy(settings: Settings, environ: dict[str, str] | os._Environ[str] = os.environ) -> None:
+    """Have requests to the net go through the proxy of the settings, if they name one."""
+    if settings.proxy:
+        environ.update(
+            dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), settings.proxy)
+        )
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -8,12 +8,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.catalogue import read_catalogue
-from app.keys import Keys
-from app.model_store import ModelFile, ModelStore, Progress
-from app.runtime import Runtime
+from app.access.keys import Keys
+from app.memory.runtime import Runtime
+from app.models.catalogue import read_catalogue
+from app.models.model_store import ModelFile, ModelStore, Progress
 from app.settings import Home, Settings, prepare_process
-from engine import Delta, EngineStats, Finish, FinishReason, Request, Usage
+from engine import (
+    Delta,
+    EngineStats,
+    EngineStopped,
+    Estimate,
+    Finish,
+    FinishReason,
+    MemoryPicture,
+    Request,
+    Usage,
+)
 
 PATIENCE_S = 20  # until a test that hangs is given up
 
@@ -59,12 +69,18 @@ class FakeModel:
     new: queue.Queue[FakeStream] = field(default_factory=queue.Queue)
     closed: bool = False
     fault: str = ""
+    backend: str = "fake"
+    shown: MemoryPicture = field(default_factory=lambda: MemoryPicture((), (), True))
+    kept_free: list[int] = field(default_factory=list)
+    cached_bytes: int = 0
 
     def submit(self, request: Request) -> FakeStream:
         if self.refuse:
             raise self.refuse
         stream = FakeStream(request)
         self.streams.append(stream)
+        if request.begin:
+            stream.write(request.begin)
         if (text := self.answer(request)) is not None:
             for word in text.split(" "):
                 stream.write(word + " ")
@@ -75,9 +91,29 @@ class FakeModel:
     def next_stream(self) -> FakeStream:
         return self.new.get(timeout=PATIENCE_S)
 
+    def estimate(self, request: Request) -> Estimate:
+        """A word is a token; all but the last message is cached."""
+        *before, last = (count + 4 for count in self.count(tuple(m.content for m in request.messages)))
+        return Estimate(sum(before) + last, sum(before), 0.4)
+
+    def count(self, texts: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(len(text.split()) for text in texts)
+
     def stats(self) -> EngineStats:
         counts = dict.fromkeys(("running", "waiting", "used_blocks", "cached_blocks"), 0)
         return EngineStats(**counts, total_blocks=8, healthy=not self.fault, fault=self.fault)
+
+    def picture(self) -> MemoryPicture:
+        if self.fault:
+            raise EngineStopped(self.fault)
+        return self.shown
+
+    def free_cached(self) -> int:
+        freed, self.cached_bytes = self.cached_bytes, 0
+        return freed
+
+    def keep_free(self, num_bytes: int) -> None:
+        self.kept_free.append(num_bytes)
 
     def close(self) -> None:
         self.closed = True

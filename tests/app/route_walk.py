@@ -16,7 +16,7 @@ from typing import Any
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from app.keys import Keys
+from app.access.keys import Keys
 
 Headers = tuple[tuple[str, str], ...]
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "WEBSOCKET")

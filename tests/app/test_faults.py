@@ -18,11 +18,11 @@ SENTENCE = "The model could not be loaded; this is a fault in Octavo. The detail
 # Runs a command in which the loader has a bug.
 BUGGY = """
 import sys
-import app.runtime, engine
+import app.memory.runtime, engine
 def load(*_, **__):
     raise TypeError("an odd thing")
 engine.LLM = type("LLM", (), {"load": staticmethod(load)})
-from app.commands import main
+from app.commands.commands import main
 sys.exit(main(sys.argv[1:]))
 """
 

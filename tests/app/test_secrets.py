@@ -9,8 +9,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from app.api import api_routes
-from app.runtime import Runtime
+from app.api.api import api_routes
+from app.memory.runtime import Runtime
 from app.services import build
 from app.settings import Settings
 from engine import Request

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.api.server import listen, serve
 from app.errors import AlreadyRunning, AppError
-from app.server import listen, serve
 from app.services import build, build_api
 from app.settings import Home, Settings
 from tests.app.fakes import PATIENCE_S, FakeModel, fake_loader, make_home, model_file

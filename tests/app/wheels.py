@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalogue import Catalogue, Model, Variant, Wheel
+from app.models.catalogue import Catalogue, Model, Variant, Wheel
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,288 @@
+"""A chat's turns: what asks for answers, and the answers that come of it.
+
+A message, a question once more, an edited question, several answers side by side, an answer that goes on: all
+of them are kept first, then answered, and a chat has one turn at a time. A message that is sent meanwhile
+waits in the chat's line, on disk too. How the tree changes is tree.py's, how an answer grows answer.py's.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from engine import Backend, FinishReason, Priority, Request, SamplingParams
+
+from ..documents.attachments import Attachments
+from ..documents.context import Fitting
+from ..errors import AppError
+from ..memory.runtime import Runtime
+from ..models.model_store import model_name
+from ..models.model_usage import settings_for
+from ..settings import Settings
+from .answer import Answer
+from .conversation import conversation
+from .open_chats import OpenChats
+from .records import Attachment, Chat, OpenChat, Reply, StoredMessage, Turn
+from .sampling import sampled
+from .tree import Tree
+
+TITLE_LENGTH = 200
+MOST_ANSWERS = 4  # side by side
+TEMPERATURES = (0.3, 0.8, 1.2, 0.0)  # of answers side by side that are to differ in it
+SAMPLED = 0.7  # at least, where several samples are wanted: with 0 they would all be the same
+BUSY = "This chat is still answering. Stop it, or wait until it has finished."
+
+
+class ChatTurns:
+    """Any thread may call. Errors are AppErrors whose text is for the person."""
+
+    def __init__(
+        self, tree: Tree, open_chats: OpenChats, runtime: Runtime, settings: Settings, files: Attachments
+    ) -> None:
+        self._tree, self._open, self._runtime, self._settings = tree, open_chats, runtime, settings
+        self._files = files
+        self.lock = threading.RLock()  # one turn or change of the tree at a time
+        self._next: dict[str, int] = {}  # chat -> the message in its line that goes first, whatever the end
+        self._closed = False
+        self.attended = ""  # the chat on screen
+
+    @property
+    def system_prompt(self) -> str:
+        """What a new chat begins with."""
+        return settings_for(self._runtime.next_model, self._settings).system_prompt
+
+    def send(self, chat: str, text: str, files: Sequence[str] = ()) -> None:
+        """Keep a message and answer it, now or when those before it are answered."""
+        text = _said(text)
+        with self.lock:
+            found = self._open.load(chat)
+            if not found.line and not self._open.growing(chat):
+                return self._begin(chat, Turn(found.chat.leaf, text, files=tuple(files)))
+            self._tree.wait(chat, text, files)
+            self._open.touch(chat, stored=True)
+            self.advance(chat)
+
+    def edit(self, chat: str, message: int, text: str) -> None:
+        """Ask something else at a message's place: a branch of its own, with the same files."""
+        with self.lock:
+            asked = self._found(chat, message, "user")
+            files = tuple(file.id for file in asked.files)
+            self._begin(chat, Turn(asked.parent, _said(text), files=files))
+
+    def retry(self, chat: str, message: int | None = None, answers: int = 1, by_heat: bool = False) -> None:
+        """Answer a question once more, the last one or the one that `message` is or answers; the answers
+        before stay in the tree. Several stand side by side, told apart by chance or by their temperature.
+        """
+        with self.lock:
+            branch = self._open.load(chat).branch
+            last = self._found(chat, message) if message is not None else branch[-1] if branch else None
+            question = last.parent if last and last.role == "assistant" else last.id if last else None
+            if question is None:
+                raise AppError("There is nothing in this chat to answer.")
+            if not 1 <= answers <= MOST_ANSWERS:
+                raise AppError(f"{answers} answers were asked for; there can be 1 to {MOST_ANSWERS}.")
+            self._begin(chat, Turn(question, answers=answers), by_heat)
+
+    def resume(self, chat: str, message: int) -> None:
+        """Let an answer go on that was stopped or cut."""
+        with self.lock:
+            found = self._open.load(chat)
+            reply = next((each.reply for each in _ends(found) if each.id == message), Reply())
+            if not reply.text:
+                raise AppError("Only the last answer of a chat can go on.")
+            self.ready(chat)
+            self._tree.save_reply(message, replace(reply, finish=None, error=""))
+            self._open.touch(chat, stored=True)
+            self._start(chat, (message,), reply, self._sampling(found.chat, 1, False))
+
+    def hurry(self, chat: str) -> None:
+        """End the thoughts of what grows: it answers now."""
+        for answer in self._open.answers(chat):
+            answer.hurry()
+
+    def send_now(self, chat: str, waiting: int) -> None:
+        """Send a message that waits, ending the answer that grows."""
+        with self.lock:
+            found = self._open.load(chat)
+            files = [each.files for each in found.line if each.id == waiting]
+            if not files:
+                raise AppError("This message does not wait any more.")
+            if found.beside:
+                raise AppError("Pick one of the answers first: the message goes below it.")
+            self._files.waiting(chat, files[0])
+            self._next[chat] = waiting
+            self.stop(chat)
+            self._advance(chat)
+
+    def stop(self, chat: str) -> None:
+        """End the answers that grow; what there is stays."""
+        for answer in self._open.answers(chat):
+            answer.stop()
+
+    def close(self, timeout: float) -> None:
+        """End all answers because the program ends, keeping what there is."""
+        self._closed = True
+        answers = self._open.all_answers()
+        for answer in answers:
+            answer.stop()  # all at once, before the first is waited for
+        end = time.monotonic() + timeout
+        for answer in answers:
+            answer.interrupt(max(0.0, end - time.monotonic()))
+
+    def ready(self, chat: str) -> None:
+        """Raises AppError while an answer grows; what has ended is stored after this."""
+        if self._open.growing(chat):
+            raise AppError(BUSY)
+        for answer in self._open.answers(chat):
+            answer.keep()
+
+    def advance(self, chat: str) -> None:
+        """Send what stands first in the line, unless something hinders that; then it stays there."""
+        with suppress(AppError):  # the chat or a file is gone, or the disk is full: the page has what waits
+            self._advance(chat)
+
+    def so_far(self, found: OpenChat) -> Request:
+        """What the model would be given of a chat as it is, without a new message."""
+        return self._request(found, found.branch, self._sampled(found.chat))
+
+    # ---- inside
+
+    def _advance(self, chat: str) -> None:
+        with self.lock:
+            found = self._open.load(chat)
+            if self._closed or not found.line or found.beside or self._open.growing(chat):
+                return
+            first = self._next.pop(chat, None)
+            waiting = next((each for each in found.line if each.id == first), found.line[0])
+            below = found.chat.leaf if waiting.below is None else waiting.below
+            self._begin(chat, Turn(below, waiting.text, waited=waiting.id, files=waiting.files))
+
+    def _found(self, chat: str, message: int, role: str = "") -> StoredMessage:
+        found = self._open.load(chat)
+        for each in (*found.branch, *found.beside):
+            if each.id == message and role in ("", each.role):
+                return each
+        raise AppError("This message is not on the page any more. Reload it.")
+
+    def _begin(self, chat: str, turn: Turn, by_heat: bool = False) -> None:
+        self.ready(chat)
+        found = self._open.load(chat).chat
+        model = model_name(found.own_model) if found.own_model else self._runtime.next_model
+        self._open.beginning = chat
+        try:
+            ids = self._tree.begin(chat, found.leaf, turn, title=_title(turn.text or ""), model=model)
+            self._open.touch(chat, stored=True)
+            self._start(chat, ids, Reply(), self._sampling(found, turn.answers, by_heat))
+        finally:
+            self._open.beginning = ""
+        self._open.touch(chat)
+
+    def _sampled(self, chat: Chat) -> SamplingParams:
+        """As the chat decides, else as its model is used."""
+        model = chat.own_model or self._runtime.next_model
+        return sampled(settings_for(model, self._settings).sampling, chat.sampling)
+
+    def _sampling(self, chat: Chat, answers: int, by_heat: bool) -> list[SamplingParams]:
+        """How each of several answers is sampled; what is compared must not come out the same."""
+        own = self._sampled(chat)
+        if answers == 1:
+            return [own]
+        if by_heat:
+            return [replace(own, temperature=TEMPERATURES[place]) for place in range(answers)]
+        warm = replace(own, temperature=max(own.temperature, SAMPLED))
+        return [
+            warm if own.seed is None else replace(warm, seed=own.seed + place) for place in range(answers)
+        ]
+
+    def _start(self, chat: str, ids: Sequence[int], before: Reply, sampling: list[SamplingParams]) -> None:
+        by_heat = len({params.temperature for params in sampling}) > 1
+        answers = [
+            self._answer(chat, id, before, params, by_heat) for id, params in zip(ids, sampling, strict=True)
+        ]
+        self._open.put(chat, answers)
+        for answer in answers:
+            answer.start()
+
+    def _answer(self, chat: str, id: int, before: Reply, params: SamplingParams, by_heat: bool) -> Answer:
+        began = self._open.load(chat)
+
+        def ask() -> tuple[Backend, Request]:
+            now = self._open.load(chat)  # what was chosen of its files is known by now
+            found = now if any(each.id == id for each in _ends(now)) else began
+            above = found.branch[:-1]
+            last = tuple(each for each in _ends(found) if each.id == id) if before.text else ()
+            request = replace(
+                self._request(found, above + last, params),
+                priority=Priority.FOREGROUND if chat == self.attended else Priority.CHAT,
+                id=f"{chat}-{id}",
+                continue_last=bool(before.text),
+            )
+            return self._backend(chat, above), request
+
+        answer = Answer(
+            id,
+            ask,
+            save=lambda reply: self._tree.save_reply(id, reply),
+            changed=lambda: self._open.touch(chat),
+            done=lambda: self._finished(chat, answer),
+            before=before,
+            temperature=params.temperature if by_heat else None,
+        )
+        return answer
+
+    def _request(self, found: OpenChat, said: Sequence[StoredMessage], sampling: SamplingParams) -> Request:
+        return Request(
+            messages=conversation(found.chat, said, found.summary),
+            sampling=sampling,
+            owner=found.chat.owner,
+            shorten=True,
+            date=found.chat.date,
+            group=found.chat.id,
+            model=found.chat.own_model,
+        )
+
+    def _backend(self, chat: str, above: Sequence[StoredMessage]) -> Backend:
+        """Who answers; where a question came with files, what is given of them is chosen first."""
+        files = above[-1].files if above else ()
+        if all(file.given is not None for file in files):
+            return self._runtime
+
+        def keep(chosen: tuple[Attachment, ...]) -> None:
+            self._files.choose(chat, chosen)
+            self._open.touch(chat, stored=True)
+
+        return Fitting(self._runtime, files, self._files, keep)
+
+    def _finished(self, chat: str, answer: Answer) -> None:
+        self._open.touch(chat, stored=True)  # before it is taken away: its end is in the store by now
+        if answer.reply.finish in (FinishReason.STOP, FinishReason.LENGTH) or chat in self._next:
+            self.advance(chat)  # first, so that the chat is busy all the while
+        if not answer.trouble:
+            self._open.drop(chat, answer)
+        self._open.touch(chat)
+
+
+def sound(text: str) -> str:
+    """The text without half characters, which a browser may send and no file can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _ends(found: OpenChat) -> tuple[StoredMessage, ...]:
+    """The answers that a chat ends with: one, or several side by side."""
+    return found.beside or found.branch[-1:]
+
+
+def _said(text: str) -> str:
+    if not text.strip():
+        raise AppError("Write a message first: this one is empty.")
+    return sound(text)
+
+
+def _title(text: str) -> str:
+    """The first line of a chat's first message, shortened."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    line = " ".join(line.split())
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"

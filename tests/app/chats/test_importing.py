@@ -1,0 +1,188 @@
+"""Files of chats: all of it comes in or nothing, once, in little memory; what was exported comes back."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.chats import importing
+from app.chats.export import one, whole
+from app.chats.importing import Importer, values
+from app.chats.records import Reply, Turn
+from app.chats.store import ChatStore
+from app.errors import AppError
+from app.settings import Home
+from tests.app.chats.test_import_forms import chatgpt, node, open_webui
+from tests.app.fakes import make_home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_home(tmp_path)
+
+
+@pytest.fixture
+def store(home: Home) -> Iterator[ChatStore]:
+    store = ChatStore(home / "chats.db")
+    yield store
+    store.close()
+
+
+def bring(store: ChatStore, home: Home, content: Any) -> importing.Imported:
+    importer = Importer(store, home)
+    path = importer.place()
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    try:
+        return importer.take(path)
+    finally:
+        path.unlink()
+
+
+def many(count: int) -> list[dict[str, Any]]:
+    def turn(number: int) -> dict[str, Any]:
+        nodes = node("q", None, "user", f"question {number}"), node("a", "q", "assistant", f"answer {number}")
+        return chatgpt(*nodes, conversation_id=f"c{number}", title=f"chat {number}", update_time=1e9 + number)
+
+    return [turn(number) for number in range(count)]
+
+
+def test_a_list_comes_in_once(store: ChatStore, home: Home) -> None:
+    new = store.fresh("m", "", "").id
+    store.tree.begin(new, None, Turn(None, "mine"), title="mine", model="m")
+    content = [*many(600), chatgpt(node("root", None)), open_webui({"3": {"role": "user", "content": "hi"}})]
+    done = bring(store, home, content)
+    assert (done.chats, done.messages, done.known, done.empty) == (601, 1201, 0, 1)
+    titles = [chat.title for chat in store.chats()]
+    assert titles[:3] == ["mine", "W", "chat 599"] and titles[-1] == "chat 0"  # old ones are not the newest
+    chat = store.chats()[-1]
+    assert [message.text for message in store.tree.open(chat.id).branch] == ["question 0", "answer 0"]
+    done = bring(store, home, content)
+    assert (done.chats, done.known) == (0, 601)
+    store.delete(chat.id)
+    assert bring(store, home, content).chats == 1  # what was deleted may come again
+
+
+def test_a_zip(store: ChatStore, home: Home) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("export/conversations-000.json", json.dumps(many(2)))
+        archive.writestr("export/conversations-001.json", json.dumps(many(3)))
+        archive.writestr("../../evil.json", "[]")
+    done = bring(store, home, packed.getvalue())
+    assert (done.chats, done.known) == (3, 2)
+
+
+def test_what_was_exported_comes_back(store: ChatStore, home: Home, tmp_path: Path) -> None:
+    chat = store.fresh("m", "Be kind.", "2026-01-02").id
+    (first,) = store.tree.begin(chat, None, Turn(None, "né 你好 🦊"), title="Tïtle", model="m1")
+    store.tree.save_reply(first, Reply("one", (), "", "stop"))
+    question = store.tree.open(chat).branch[0].id
+    (second,) = store.tree.begin(chat, first, Turn(question), title="", model="m2")
+    store.tree.save_reply(second, Reply("two", (), "", "length"))
+    store.tree.show(chat, first)
+    folder = {"id": "f", "name": "Recipes", "system_prompt": ""}
+    store.file.transact(lambda db: db["folders"].insert(folder))
+    store.change(chat, pinned=1, folder="f", sampling='{"temperature": 0.25}', own_model="x", preset="P")
+    text = "".join(whole(store, "json")[1])
+    assert "".join(one(store, chat, "json")[1])
+    assert bring(store, home, text.encode()).known == 1
+    (other := tmp_path / "other").mkdir()
+    again = ChatStore(other / "chats.db")
+    assert bring(again, make_home(other), b"\xef\xbb\xbf" + text.encode()).chats == 1
+    old, new = store.tree.open(chat), again.tree.open(again.chats()[0].id)
+    assert [each.text for each in new.branch] == ["né 你好 🦊", "one"] and len(new.branch[1].versions) == 2
+    for name in ("title", "system_prompt", "pinned", "sampling", "own_model", "preset", "updated"):
+        assert getattr(new.chat, name) == getattr(old.chat, name)
+    assert [each.model for each in new.branch] == ["", "m1"] and new.chat.folder
+    again.tree.show(new.chat.id, new.branch[1].versions[1])
+    assert again.tree.open(new.chat.id).branch[-1].reply == Reply("two", (), "", "length")
+    again.close()
+
+
+GOOD = json.dumps(many(600))
+BAD = [
+    (b"", "can't be read as JSON|empty"),
+    (b"[", "can't be read"),
+    (b"not json", "can't be read"),
+    (b"PK\x03\x04 a broken archive", "can't be read"),
+    (GOOD.encode()[:-1], "can't be read"),
+    (GOOD.encode()[:-1] + b", 7]", "no export of chats"),
+    (GOOD.encode() + b"x", "can't be read"),
+    (b"[" * 1_000_000, "more than 64 deep"),
+    (b'{"a":' * 1_000_000, "more than 64 deep"),
+    (b'[{"mapping": {"\xff": 1}}]', "can't be read"),
+    (b'[{"mapping": {"a": ' + b"9" * 10_000 + b"}}]", ""),
+    (b'{"a": 1}', "no export of chats"),
+    (b"7", "no export of chats|can't be read"),
+]
+
+
+@pytest.mark.parametrize(("content", "said"), BAD)
+def test_of_a_bad_file_nothing_comes_in(store: ChatStore, home: Home, content: bytes, said: str) -> None:
+    kept = store.fresh("m", "", "").id
+    begin = time.monotonic()
+    try:
+        bring(store, home, content)
+    except AppError as error:
+        assert "Nothing was imported." in str(error) and len(str(error)) < 400
+    else:
+        assert not said
+    if said:
+        with pytest.raises(AppError, match=said):
+            bring(store, home, content)
+    assert time.monotonic() - begin < 60
+    rows = store.file.read(lambda db: db.execute("SELECT id FROM chats").fetchall())
+    assert [row["id"] for row in rows] == [kept]
+    assert not list((home / "cache").glob("import-*"))
+
+
+class Endless(io.RawIOBase):
+    """A list whose one conversation never ends, as far as a file of any size would."""
+
+    def __init__(self) -> None:
+        self.given = 0
+
+    def read(self, size: int = -1) -> bytes:
+        self.given += size
+        return b'[{"mapping": {"a": "' if self.given == size else b"a" * size
+
+
+def test_a_file_of_any_size_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "LARGEST_CHAT", 2**20)
+    file = Endless()
+    with pytest.raises(AppError, match="A conversation in this file is larger than"):
+        list(values(file))  # type: ignore[arg-type]
+    assert file.given < 2**21
+
+
+def test_a_zip_bomb(store: ChatStore, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "LARGEST_UNPACKED", 2**22)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", b"[" + b" " * 2**24 + b"]")
+    with pytest.raises(AppError, match="The file is larger than"):
+        bring(store, home, packed.getvalue())
+
+
+def test_what_an_import_left_when_the_program_was_killed_is_in_no_list(store: ChatStore, home: Home) -> None:
+    bring(store, home, many(3))
+    store.file.transact(lambda db: db.execute("UPDATE chats SET deleted = 2 WHERE title = 'chat 1'"))
+    assert [chat.title for chat in store.chats()] == ["chat 2", "chat 0"]
+    assert bring(store, home, many(3)).known == 3
+
+
+def test_what_a_killed_program_was_importing_is_gone_at_the_next_start(store: ChatStore, home: Home) -> None:
+    left = Importer(store, home).place()
+    left.write_text("a secret")
+    importer = Importer(store, home)
+    assert not left.exists()
+    kept = importer.place()
+    importer.place()
+    assert kept.exists()  # another that comes in meanwhile
