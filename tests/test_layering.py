@@ -18,11 +18,12 @@ MAY_IMPORT = {
     "torch": ("engine", "kernels"),
     "numpy": ("engine", "kernels"),
     "triton": ("kernels",),
+    "transformers": ("engine",),  # where it is installed: models that our decoder does not know
     "numba": ("kernels",),
     "llvmlite": ("kernels",),  # with numba: the vector instructions
     **dict.fromkeys(("tokenizers", "jinja2", "safetensors", "psutil"), ("engine",)),
     **dict.fromkeys(("fastapi", "pydantic", "uvicorn", "httpx", "sqlite_utils"), ("app",)),
-    **dict.fromkeys(("huggingface_hub", "tomlkit", "keyring"), ("app",)),
+    **dict.fromkeys(("huggingface_hub", "tomlkit", "keyring", "pypdf", "docx", "ijson"), ("app",)),
     "starlette": ("app", "ui"),  # in ui: Gradio is a Starlette application, and takes middleware
     "gradio": ("ui",),
 }
@@ -160,6 +161,6 @@ def reads_environment(node: ast.AST) -> bool:
 
 
 def test_environment_variables_are_read_in_one_file() -> None:
-    """The template worker is started with a few of them, unread."""
+    """The helper processes are started with a few of them, unread."""
     readers = {path.as_posix() for path in SOURCES if any(map(reads_environment, ast.walk(tree(path))))}
-    assert readers <= {"app/settings.py", "engine/templates.py"}
+    assert readers <= {"app/settings.py", "app/documents/reading.py", "engine/templates.py"}

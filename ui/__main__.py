@@ -12,10 +12,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import app
 from app import AlreadyRunning, Home, Keys
@@ -45,7 +45,9 @@ def run(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("octavo run", description="Open the chat page.")
     parser.add_argument("--port", type=int, help="where the page is served, on this machine only")
     parser.add_argument("--model", help="an id from `octavo models`, or a GGUF file's or folder's path")
-    parser.add_argument("--no-browser", action="store_true", help="print the page's link, open nothing")
+    place: dict[str, Any] = {"dest": "where", "action": "store_const", "default": "browser"}
+    parser.add_argument("--window", const="window", help="open the page in a window of its own", **place)
+    parser.add_argument("--no-browser", const="", help="print the page's link, open nothing", **place)
     options = parser.parse_args(argv)
     home = Home.find()
     app.prepare_process(home)
@@ -56,7 +58,7 @@ def run(argv: Sequence[str]) -> int:
         return _show_running(home, options)
     with closing(services):
         app.listen(settings.port).close()  # a port in use is said before Gradio is imported
-        return _serve(services, not options.no_browser)
+        return _serve(services, options.where)
 
 
 def _show_running(home: Home, options: argparse.Namespace) -> int:
@@ -65,35 +67,35 @@ def _show_running(home: Home, options: argparse.Namespace) -> int:
     there.check_wishes(options.port, options.model)
     print(f"Octavo is already running at http://127.0.0.1:{there.port}. {there.fault}".rstrip())
     words = "Its page" if there.fault else "Octavo is ready"
-    _present(home, Keys(home).link(there.port), words, not options.no_browser)
+    _present(home, Keys(home).link(there.port), words, options.where)
     return 0
 
 
-def _present(home: Home, link: str, words: str, browser: bool) -> None:
+def _present(home: Home, link: str, words: str, where: str) -> None:
     print(f"{words}: {link}", flush=True)
-    if browser:
-        app.open_page(home, link)
+    if where:
+        app.open_page(home, link, where == "window")
         forget = threading.Timer(LINK_S, app.forget_page, [home])  # for when no browser came
         forget.daemon = True
         forget.start()
 
 
-def _serve(services: Services, browser: bool) -> int:
+def _serve(services: Services, where: str) -> int:
     """The page's whole life; the exit code."""
     from .pages import build
     from .shell import serve
 
-    end = _End()
+    end = _End(lambda: services.instance.asked_to_end, lambda: _is_lost(services))
     settings = services.settings
     blocks, page = build(services, restart=end.restart)
     try:
-        serve(blocks, settings.port, services.guard.wrap, app.api_routes(services))
+        serve(blocks, settings.port, services.guard.wrap, app.all_routes(services))
     except OSError:
         app.listen(settings.port).close()  # it says so if another program has taken the port meanwhile
         raise
     try:
         services.instance.announce(settings.port)
-        _present(settings.home, services.keys.link(settings.port), "Octavo is ready", browser)
+        _present(settings.home, services.keys.link(settings.port), "Octavo is ready", where)
         threading.Thread(target=_load, args=(services, page.was_shown, end), daemon=True).start()
         return end.wait()
     finally:
@@ -112,10 +114,19 @@ def _load(services: Services, was_shown: threading.Event, end: _End) -> None:
         print(status.message, file=sys.stderr)  # the page shows it too
 
 
+def _is_lost(services: Services) -> bool:
+    """Whether the device failed, so that only a new process gets answers from it."""
+    stats = services.runtime.stats()
+    return stats is not None and stats.lost
+
+
 class _End:
     """Whether the program should end, and with which code. The main thread waits; any thread may ask."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, wished: Callable[[], bool] = lambda: False, is_lost: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._wished, self._is_lost = wished, is_lost  # by another process; the device
         self._asked, self._code = threading.Event(), 0
         signal.signal(signal.SIGTERM, self._signalled)
         signal.signal(signal.SIGINT, self._signalled)
@@ -128,12 +139,13 @@ class _End:
     @property
     def is_asked(self) -> bool:
         """Whether it comes now."""
-        return self._asked.is_set()
+        return self._asked.is_set() or self._wished()
 
     def wait(self) -> int:
         """Sleep until then; the exit code."""
-        while not self._asked.wait(0.5):  # Windows delivers Ctrl-C only between waits
-            pass
+        while not self._asked.wait(0.5) and not self._wished():  # Windows delivers Ctrl-C only between waits
+            if self._is_lost():
+                self.restart()
         return self._code
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:

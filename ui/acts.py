@@ -36,12 +36,26 @@ def perform(acts: Mapping[str, Act], page: Any, asked: Any) -> dict[str, Any]:
         values = [asked[name] for name in wanted.given]
     except (KeyError, TypeError):
         return UNKNOWN
-    if any(type(value) is not kind for value, kind in zip(values, wanted.given.values(), strict=True)):
+    kinds = wanted.given.values()
+    if any(type(value) is not kind for value, kind in zip(values, kinds, strict=True)):
+        return WRONG
+    if not _can_be_kept(values):
         return WRONG
     try:
         return wanted.do(page, *values) or {}
     except AppError as error:
         return {"error": str(error)}
+
+
+def _can_be_kept(value: Any) -> bool:
+    """Whether SQLite takes it: no half characters, no numbers over 64 bits, at any depth."""
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in value)
+    if isinstance(value, list):
+        return all(map(_can_be_kept, value))
+    if isinstance(value, dict):
+        return all(map(_can_be_kept, (*value, *value.values())))
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
 def served(acts: Mapping[str, Act], page: Any) -> list[Callable[[Any], dict[str, Any]]]:

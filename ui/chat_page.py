@@ -16,17 +16,18 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from app import AppError, ChatService, ChatView, Runtime, UnknownChat
+from app import AppError, ChatView, Services, UnknownChat
 
-from . import desk, rail, talk
+from . import chat_settings, desk, rail, talk
 from .acts import served
 from .quick_gradio import gradio as gr
-from .rows import row, summary
+from .rows import apart, row, summary
 from .shell import part
 
 UPDATES_PER_S = 12  # of an answer on the screen
 CHARACTERS_PER_S = 50_000  # a long answer is drawn less often: the browser renders all of it each time
-ACTS = {**rail.ACTS, **talk.ACTS, **desk.ACTS}
+ACTS = {**rail.ACTS, **chat_settings.ACTS, **talk.ACTS, **desk.ACTS}
+DESK = ("drafts", "attach", "dictate", "cost", "desk")  # scripts of the place where one writes
 LATEX = [("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False)]  # begin, end, on a line of its own
 TALK: dict[str, Any] = {  # Chatbot as a plain list of messages: scrolling and buttons are ours (talk.js)
     "autoscroll": False,
@@ -44,8 +45,10 @@ TALK: dict[str, Any] = {  # Chatbot as a plain list of messages: scrolling and b
 class ChatPage:
     """The page's side of the chats. One object for all tabs."""
 
-    def __init__(self, chats: ChatService, runtime: Runtime, restart: Callable[[], None]) -> None:
-        self.chats, self.runtime, self.restart = chats, runtime, restart
+    def __init__(self, services: Services, restart: Callable[[], None]) -> None:
+        self.chats, self.runtime, self.restart = services.chats, services.runtime, restart
+        self.shelf, self.presets, self.library = services.shelf, services.presets, services.library
+        self._starter = services.library.starter
         self.was_shown = threading.Event()  # some tab has a chat on its screen
         self._watching: dict[str, int] = {}  # tab -> which of its requests may write to it
 
@@ -54,17 +57,19 @@ class ChatPage:
         list_ = part("rail", "link", "rail", server_functions=served(ACTS, self))
         with gr.Column(elem_id="page", elem_classes=["leaf"]):
             head = part("head", "head")
-            conversation = gr.Chatbot(elem_id="talk", **TALK)
-            part("desk", "desk")
+            with gr.Column(elem_id="talk"):
+                past = gr.Chatbot(elem_id="past", **TALK)
+                now = gr.Chatbot(elem_id="now", **TALK)
+            part("desk", *DESK)
         quiet: dict[str, Any] = {
             "show_progress": "hidden",
             "api_visibility": "private",
             "trigger_mode": "multiple",
         }
-        list_.show(self.show, None, [conversation, head], concurrency_limit=None, **quiet)
+        list_.show(self.show, None, [past, now, head], concurrency_limit=None, **quiet)
         list_.leave(self.leave, None, None, queue=False, **quiet)
 
-    async def show(self, event: gr.EventData, request: gr.Request) -> AsyncIterator[tuple[Any, Any]]:
+    async def show(self, event: gr.EventData, request: gr.Request) -> AsyncIterator[tuple[Any, Any, Any]]:
         """Mirror a chat into the tab until its answer ends or the tab shows something else.
 
         `ask` numbers a tab's requests, which may overtake each other on the way; what is shown repeats it.
@@ -74,17 +79,21 @@ class ChatPage:
             if ask >= self._watching.get(tab, 0):
                 self._watching[tab] = ask
                 self.chats.attend(chat)
+            shown = None
             async for view, busy in self._watch(tab, ask, chat, last):
                 about = {**summary(view, busy), "ask": ask, "status": self._status()}
-                yield [row(message) for message in view.messages], about
+                before, turn = apart(view.messages)
+                past = gr.skip() if before == shown else [row(message) for message in before]
+                shown = before
+                yield past, [row(message) for message in turn], about
                 self.was_shown.set()
         except AppError as error:
-            yield gr.skip(), {"ask": ask, "error": str(error)}
+            yield gr.skip(), gr.skip(), {"ask": ask, "error": str(error)}
         finally:
             if self._watching.get(tab) == ask:
                 del self._watching[tab]
         # at its end Gradio sends what was yielded last once more, or None if nothing was; a skip is no change
-        yield gr.skip(), gr.skip()
+        yield gr.skip(), gr.skip(), gr.skip()
 
     async def _watch(self, tab: str, ask: int, chat: str, last: int) -> AsyncIterator[tuple[ChatView, bool]]:
         """The chat after each change, and whether its answer still grows."""
@@ -114,8 +123,7 @@ class ChatPage:
 
     def frame(self, data: Any) -> dict[str, Any]:
         """The list of chats and the model's state; only its name if that is what the page has seen."""
-        chats = [dataclasses.asdict(chat) for chat in self.chats.list_chats()]
-        content = {"chats": chats, "status": self._status()}
+        content = {**rail.look(self, data), "status": self._status()}
         seen = hashlib.blake2b(json.dumps(content).encode(), digest_size=12).hexdigest()
         unchanged = isinstance(data, dict) and data.get("seen") == seen
         return {"seen": seen} if unchanged else {"seen": seen, **content}
@@ -123,7 +131,8 @@ class ChatPage:
     def _status(self) -> dict[str, Any]:
         status, stats = self.runtime.status(), self.runtime.stats()
         fault = {"state": "failed", "message": stats.fault} if stats and stats.fault else {}
-        return {**dataclasses.asdict(status), **fault}
+        is_starter = status.model.partition("@")[0] == self._starter
+        return {**dataclasses.asdict(status), "starter": is_starter, **fault}
 
 
 def wanted(asked: Any) -> tuple[str, int, int]:

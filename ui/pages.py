@@ -14,13 +14,16 @@ from collections.abc import Callable
 from app import Services
 
 from .chat_page import ChatPage
+from .memory_page import MemoryPage
+from .models_page import ModelsPage
 from .quick_gradio import gradio as gr
+from .settings_page import SettingsPage
 
 
 def build(services: Services, restart: Callable[[], None]) -> tuple[gr.Blocks, ChatPage]:
     """All pages side by side, of which the styles hide all but the open one; and the one with the chats."""
-    chat = ChatPage(services.chats, services.runtime, restart)
-    pages = (chat,)
+    chat = ChatPage(services, restart)
+    pages = (chat, ModelsPage(services), MemoryPage(services), SettingsPage(services, restart))
     with (
         gr.Blocks(title="Octavo", analytics_enabled=False, fill_height=True, fill_width=True) as blocks,
         gr.Row(elem_id="spread"),

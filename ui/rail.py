@@ -1,10 +1,57 @@
-"""What the list of chats may ask for (assets/rail.js)."""
+"""What the list of chats and the search may ask for (assets/rail.js, assets/search.js).
+
+A tab sees as many rows as it has scrolled to, of the place that it has open.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 from .acts import act
 
+MOST_ROWS = 5_000
+
+
+def look(page: Any, data: Any) -> dict[str, Any]:
+    """What a tab sees of the list, and the chat on its screen."""
+    asked = data if isinstance(data, dict) else {}
+    place, rows, here = asked.get("place"), asked.get("rows"), asked.get("chat")
+    view = page.shelf.look(
+        place if isinstance(place, str) else "",
+        min(max(rows, 1), MOST_ROWS) if isinstance(rows, int) else 100,
+        here if isinstance(here, str) else "",
+    )
+    shelf = dataclasses.asdict(view)
+    return {"chats": shelf.pop("rows"), "shelf": shelf}
+
+
+def _search(page: Any, text: str) -> dict[str, Any]:
+    return {"hits": [dataclasses.asdict(hit) for hit in page.shelf.search(text)]}
+
+
+def _reach(page: Any, chat: str, message: int) -> dict[str, Any]:
+    """Put a message on screen, if need be its branch; how many of the last messages that takes."""
+    return {"last": page.chats.reach(chat, message)}
+
+
 ACTS = {
+    "new": act(lambda page, folder: {"chat": page.shelf.new(folder)}, folder=str),
+    "new_private": act(lambda page: {"chat": page.shelf.new(private=True)}),
     "rename": act(lambda page, chat, title: page.chats.rename(chat, title), chat=str, title=str),
-    "delete": act(lambda page, chat: page.chats.delete(chat), chat=str),
+    "pin": act(lambda page, chat, on: page.shelf.pin(chat, on), chat=str, on=bool),
+    "archive": act(lambda page, chat, on: page.shelf.archive(chat, on), chat=str, on=bool),
+    "move": act(lambda page, chat, folder: page.shelf.move(chat, folder), chat=str, folder=str),
+    "delete": act(lambda page, chat: page.shelf.discard(chat), chat=str),
+    "restore": act(lambda page, chat: page.shelf.restore(chat), chat=str),
+    "new_folder": act(lambda page, name: {"folder": page.shelf.make_folder(name)}, name=str),
+    "change_folder": act(
+        lambda page, folder, name, prompt: page.shelf.change_folder(folder, name, prompt),
+        folder=str,
+        name=str,
+        prompt=str,
+    ),
+    "delete_folder": act(lambda page, folder: page.shelf.delete_folder(folder), folder=str),
+    "search": act(_search, text=str),
+    "reach": act(_reach, chat=str, message=int),
 }

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import json
+from collections.abc import Sequence
 from typing import Any
 
-from app import ChatView, MessageView
+from app import ChatView, MessageView, Waiting, described
+
+from .mathtext import marked
 
 WAITING = '<span class="waiting"></span>'  # three dots, drawn by talk.css
 NOTHING = "<span></span>"  # the Chatbot leaves out what is empty, and the notes are counted by its rows
@@ -22,13 +26,24 @@ _LITERAL = {ord(sign): f"&#{ord(sign)};" for sign in "\n$\\`*_[]~"}
 
 
 def row(message: MessageView) -> dict[str, Any]:
-    """What the person wrote is shown letter by letter; an answer is Markdown."""
+    """What the person wrote is shown letter by letter; an answer is Markdown with formulas."""
     text = message.text
     if message.role == "user":
         text = f'<div class="said">{html.escape(text).translate(_LITERAL)}</div>'
-    elif not text:
-        text = WAITING if message.streaming else NOTHING
+    elif not text:  # what it thinks is shown in a place of its own, with dots of its own
+        text = WAITING if message.streaming and not message.thoughts else NOTHING
+    else:
+        text = marked(text)
     return {"role": message.role, "content": {"type": "text", "text": text}}
+
+
+def apart(messages: Sequence[MessageView]) -> tuple[tuple[MessageView, ...], tuple[MessageView, ...]]:
+    """What was said before the last turn, and that turn. They are shown by a Chatbot each: it draws all that
+    it has whenever it is given something, and while an answer grows only the last turn changes.
+    """
+    questions = [place for place, message in enumerate(messages) if message.role == "user"]
+    start = questions[-1] if questions else 0
+    return tuple(messages[:start]), tuple(messages[start:])
 
 
 def note(message: MessageView) -> dict[str, Any]:
@@ -41,11 +56,21 @@ def note(message: MessageView) -> dict[str, Any]:
         "finish": message.finish_reason,
         "error": message.error,
         "stats": dataclasses.asdict(message.stats) if message.stats else None,
+        "thoughts": dataclasses.asdict(message.thoughts) if message.thoughts else None,
+        "versions": message.versions,
+        "beside": message.beside,
+        "model": message.model,
+        "files": [described(file) for file in message.files],
     }
 
 
 def summary(view: ChatView, busy: bool) -> dict[str, Any]:
-    """The view without the texts."""
+    """The view without the texts.
+
+    The notes go out as text: Gradio follows, copies and compares every value within what it is given, each
+    time, and text is one value.
+    """
+    before, turn = (json.dumps([note(message) for message in part]) for part in apart(view.messages))
     return {
         "chat": view.id,
         "title": view.title,
@@ -53,5 +78,13 @@ def summary(view: ChatView, busy: bool) -> dict[str, Any]:
         "earlier": view.earlier,
         "used": view.context_used,
         "limit": view.context_limit,
-        "notes": [note(message) for message in view.messages],
+        "before": before,
+        "turn": turn,
+        "line": [_waits(waiting) for waiting in view.line],
     }
+
+
+def _waits(waiting: Waiting) -> dict[str, Any]:
+    """A message in the line; `lost`: a file of it is gone, so it can't be sent."""
+    files = [described(file) for file in waiting.given]
+    return {"id": waiting.id, "text": waiting.text, "files": files, "lost": len(files) < len(waiting.files)}

@@ -23,8 +23,24 @@ from .quick_gradio import gradio as gr
 from .words import words
 
 ASSETS = Path(__file__).with_name("assets")
-STYLES = ("paper", "rail", "head", "talk", "desk")
-EARLY = ("early", "pages", "keys", "talk")
+STYLES = (
+    "paper",
+    "rail",
+    "head",
+    "talk",
+    "desk",
+    "files",
+    "sheet",
+    "shelf",
+    "leaf",
+    "models",
+    "memory",
+    "settings",
+)
+EARLY = (
+    "early", "names", "pages", "keys", "ask", "rewrite", "thoughts", "speech", "foot", "line", "talk",
+    "files", "sheet", "toast", "search", "chat_settings", "import",
+)  # fmt: skip
 # the first link to a manifest counts, and this one leads nowhere: a browser would fetch Gradio's without the
 # cookie, and the guard refuse it
 NO_MANIFEST = '<link rel="manifest">'

@@ -43,8 +43,8 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, gate: threading.Event | None = None) -> Iterator[Served]:
-    """The page with a model that waits for `gate`."""
+def serving(folder: Path, gate: threading.Event | None = None, **more: Any) -> Iterator[Served]:
+    """The page with a model that waits for `gate`; `more` are settings."""
     from ui.pages import build
     from ui.shell import serve
 
@@ -52,9 +52,11 @@ def serving(folder: Path, gate: threading.Event | None = None) -> Iterator[Serve
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     home, model, restart = make_home(folder), FakeModel(), threading.Event()
-    services = app.build(Settings(home, port=port, model=str(model_file(home))), fake_loader(model, gate))
+    services = app.build(
+        Settings(home, port=port, model=str(model_file(home)), **more), fake_loader(model, gate)
+    )
     blocks, _ = build(services, restart.set)
-    serve(blocks, port, services.guard.wrap, app.api_routes(services))
+    serve(blocks, port, services.guard.wrap, app.all_routes(services))
     services.runtime.start()
     try:
         yield Served(f"http://127.0.0.1:{port}/", services, model, restart, blocks.app)

@@ -1,4 +1,4 @@
-"""The list of chats: new, search, rename, delete, and what other tabs do."""
+"""The list of chats: new, rename, pin, archive, folders, delete and undo, and what other tabs do."""
 
 from __future__ import annotations
 
@@ -23,34 +23,12 @@ def titled(page: Page, served: Served, title: str) -> str:
     return chat_of(page)
 
 
-def test_search_by_title(page: Page, served: Served) -> None:
-    apples, pears = titled(page, served, "About apples"), titled(page, served, "About pears")
-    page.fill("#search", "PEAR")
-    expect(page.locator(".chat")).to_have_count(1)
-    page.fill("#search", "plum")
-    expect(page.locator(".chats .none")).to_have_text("No chat has “plum” in its title.")
-    page.fill("#search", "apple")
-    page.press("#search", "Enter")
-    expect(page.locator(f"[data-chat='{apples}']")).to_have_class("chat is-current")
-    page.press("#search", "Escape")
-    expect(page.locator(f"[data-chat='{pears}']")).to_be_visible()
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_search_in_a_hidden_list(served: Served, new_profile: NewProfile, width: int) -> None:
-    page = new_profile(served, viewport={"width": width, "height": 860}).open()
-    for _ in range(2):
-        if width > 767:
-            page.keyboard.press("Control+b")
-        expect(page.locator("#rail-part")).not_to_be_in_viewport()
-        page.locator("#draft").focus()
-        page.keyboard.press("Control+k")
-        page.keyboard.type("pear")
-        expect(page.locator("#search")).to_have_value("pear")
-        expect(page.locator("#search")).to_be_in_viewport(ratio=1)
-        expect(page.locator("#draft")).to_have_value("")
-        page.keyboard.press("Escape")
-        expect(page.locator("#draft")).to_be_focused()
+def menu(page: Page, chat: str, choice: str) -> None:
+    """Choose something out of a chat's menu."""
+    row = page.locator(f"[data-chat='{chat}']")
+    row.hover()
+    row.get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name=choice, exact=True).click()
 
 
 @pytest.mark.parametrize(
@@ -72,23 +50,21 @@ def test_every_chat_can_be_renamed_and_deleted_without_hovering(
         page.get_by_role("button", name="Show or hide the chats").click()
     row = page.locator(f"[data-chat='{chat}']")
     expect(row).not_to_have_class("chat is-current")
-    for name in ("Rename", "Delete"):
-        expect(row.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
-    row.get_by_role("button", name="Rename").click()
+    expect(row.get_by_role("button", name="More")).to_be_in_viewport(ratio=1)
+    menu(page, chat, "Rename")
     row.get_by_role("textbox").fill("Renamed")
     row.get_by_role("textbox").press("Enter")
     expect(row.locator(".title")).to_have_text("Renamed")
-    row.get_by_role("button", name="Delete").click()
-    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    menu(page, chat, "Delete")
     expect(row).to_have_count(0)
+    expect(page.locator("#toast").get_by_role("button", name="Undo")).to_be_in_viewport(ratio=1)
 
 
 def test_rename(page: Page, served: Served) -> None:
     chat = titled(page, served, "Old name")
     row = page.locator(f"[data-chat='{chat}']")
     for key, title in [("Escape", "Old name"), ("Enter", "New <b>name</b>")]:
-        row.hover()
-        row.get_by_role("button", name="Rename").click()
+        menu(page, chat, "Rename")
         box = row.get_by_role("textbox", name="Title of the chat")
         expect(box).to_be_focused()
         box.fill("New <b>name</b>")
@@ -99,26 +75,107 @@ def test_rename(page: Page, served: Served) -> None:
     assert served.services.chats.view(chat).title == "New <b>name</b>"
 
 
-def test_delete_asks_first(page: Page, served: Served) -> None:
+def test_delete_and_undo_by_keyboard_alone(page: Page, served: Served) -> None:
     kept, gone = titled(page, served, "Kept"), titled(page, served, "Gone")
     row = page.locator(f"[data-chat='{gone}']")
-    dialog = page.get_by_role("dialog", name="Delete this chat?")
-    row.hover()
-    row.get_by_role("button", name="Delete").click()
-    expect(dialog).to_contain_text("“Gone”")
-    expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
-    page.keyboard.press("Escape")
-    expect(dialog).to_be_hidden()
-    row.hover()
-    row.get_by_role("button", name="Delete").click()
-    dialog.get_by_role("button", name="Delete").click()
+    row.locator(".open").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
     expect(row).to_have_count(0)
+    expect(page.get_by_role("status").filter(has_text="“Gone” is deleted.")).to_be_visible()
     expect(page.get_by_role("heading", name="A blank page.")).to_be_visible()
     assert gone not in page.url
     with pytest.raises(UnknownChat):
         served.services.chats.view(gone)
-    page.locator(f"[data-chat='{kept}'] .open").click()
+    page.get_by_role("button", name="Undo").focus()
+    page.keyboard.press("Enter")
+    expect(row).to_have_class("chat is-current")
     expect(answer(page)).to_have_text("done")
+    page.locator(f"[data-chat='{kept}'] .open").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Kept")
+
+
+def test_pin_and_archive(page: Page, served: Served) -> None:
+    first, second = titled(page, served, "First"), titled(page, served, "Second")
+    shown = page.locator(".chats [data-chat]")
+    expect(shown).to_have_text(["Second", "First"])
+    menu(page, first, "Pin")
+    expect(shown).to_have_text(["First", "Second"])
+    expect(page.locator(".chats h2").first).to_have_text("Pinned")
+    menu(page, first, "Unpin")
+    expect(shown).to_have_text(["Second", "First"])
+    menu(page, second, "Archive")
+    expect(shown).to_have_text(["First"])
+    expect(page.get_by_role("heading", level=1)).to_have_text("Second")  # it stays on screen
+    page.get_by_role("button", name="Archived 1").click()
+    expect(page.get_by_role("heading", name="Archived")).to_be_visible()
+    menu(page, second, "Back to the list")
+    expect(page.locator(".chats .none")).to_have_text("No chat is here yet.")
+    page.get_by_role("button", name="All chats").click()
+    expect(shown).to_have_text(["Second", "First"])
+
+
+def test_a_new_folder_stays_beside_the_chats(page: Page, served: Served) -> None:
+    chat = titled(page, served, "Soup")
+    page.locator("#list-menu").click()
+    page.get_by_role("menuitem", name="New folder…").click()
+    expect(page.get_by_role("dialog", name="New folder", exact=True)).to_be_visible()
+    page.get_by_role("textbox", name="Name of the folder").fill("Empty")
+    page.keyboard.press("Enter")
+    expect(page.locator(".chats .place", has_text="Empty")).to_be_visible()
+    expect(page.locator(f"[data-chat='{chat}']")).to_be_visible()
+    folder = page.locator(".chats .place", has_text="Empty").get_attribute("data-place")
+    served.services.shelf.delete_folder(folder or "")
+
+
+def test_folders(page: Page, served: Served) -> None:
+    chat = titled(page, served, "Soup")
+    menu(page, chat, "Move to folder…")
+    page.get_by_role("menuitem", name="New folder…").click()
+    page.get_by_role("textbox", name="Name of the folder").fill("Recipes <i>")
+    page.keyboard.press("Enter")
+    folder = page.locator(".chats .place", has_text="Recipes <i>")
+    expect(folder).to_contain_text("1")
+    expect(page.locator(f"[data-chat='{chat}']")).to_have_count(0)
+    folder.get_by_role("button").click()
+    expect(page.locator(f"[data-chat='{chat}']")).to_be_visible()
+    page.locator("#folder-menu").click()
+    page.get_by_role("menuitem", name="Name and prompt…").click()
+    page.get_by_role("textbox", name="Name of the folder").fill("Kitchen")
+    page.get_by_role("textbox", name="System prompt").fill("You are a cook.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="Kitchen")).to_be_visible()
+    page.keyboard.press("Control+Shift+O")
+    expect(page.get_by_role("heading", name="A blank page.")).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_have_text("New chat")
+    stream = say(page, served, "Bread")
+    assert stream.request.messages[0].content == "You are a cook."
+    stream.finish()
+    expect(page.locator(".chats [data-chat]")).to_have_text(["Bread", "Soup"])
+    page.locator("#folder-menu").click()
+    page.get_by_role("menuitem", name="Remove folder, keep its chats").click()
+    expect(page.locator(".chats .place")).to_have_count(0)
+    expect(page.locator(".chats [data-chat]")).to_have_text(["Bread", "Soup"])
+
+
+def test_a_long_list_comes_as_one_scrolls(page: Page, served: Served) -> None:
+    store = served.services.store
+    rows = [{"id": f"n{number}", "title": f"Chat {number}"} for number in range(600)]
+    common = {"model": "m", "system_prompt": "", "date": "", "updated": 1e9, "turn": 0, "leaf": 1}
+    store.file.transact(lambda db: db["chats"].insert_all({**row, **common} for row in rows))
+    served.services.chats.note_change("")
+    listed = page.locator(".chats [data-chat]")
+    expect(listed).to_have_count(100)
+    for _ in range(5):
+        count = listed.count()
+        page.locator(".chats").evaluate("box => box.scrollTo(0, box.scrollHeight)")
+        expect(listed).not_to_have_count(count)
+    expect(page.locator("[data-chat='n599']")).to_be_attached()
+    store.file.transact(lambda db: db.execute("DELETE FROM chats WHERE id LIKE 'n%'"))
+    served.services.chats.note_change("")
 
 
 def test_a_chat_deleted_while_it_answers_in_another_tab(profile: Profile, served: Served) -> None:
@@ -126,10 +183,7 @@ def test_a_chat_deleted_while_it_answers_in_another_tab(profile: Profile, served
     stream = say(first, served, "Doomed")
     stream.write("some text")
     expect(answer(first)).to_have_text("some text")
-    row = second.locator(".chat", has_text="Doomed")
-    row.hover()
-    row.get_by_role("button", name="Delete").click()
-    second.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    menu(second, chat_of(first), "Delete")
     expect(first.get_by_role("heading", name="A blank page.")).to_be_visible()
     assert stream.cancelled.wait(10)
 

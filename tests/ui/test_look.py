@@ -99,6 +99,7 @@ def test_everything_to_press_has_a_name(page: Page, served: Served) -> None:
     assert page.evaluate(nameless) == []
     expect(page.get_by_role("log", name="Conversation")).to_be_visible()
     page.locator("#search").focus()
+    page.keyboard.press("Shift+Tab")  # the list's menu
     page.keyboard.press("Shift+Tab")
     expect(page.locator("#new-chat")).to_be_focused()
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"

@@ -149,3 +149,11 @@ def test_a_restart_is_an_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = _End()
     ended.restart()
     assert ended.wait() == RESTART == 75
+
+
+def test_after_a_fault_of_the_device_it_starts_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ui.__main__ import RESTART, _End
+
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    answers = iter((False, True))
+    assert _End(is_lost=lambda: next(answers)).wait() == RESTART

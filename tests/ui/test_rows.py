@@ -8,7 +8,7 @@ import json
 import pytest
 
 from app import ChatView, MessageView, ReplyStats
-from ui.rows import NOTHING, WAITING, row, summary
+from ui.rows import NOTHING, WAITING, apart, row, summary
 
 
 def message(role: str = "assistant", text: str = "x", **more: object) -> MessageView:
@@ -38,16 +38,32 @@ def test_answers_are_left_as_they_are() -> None:
     assert shown(message(text="")) == NOTHING
 
 
+def test_the_last_turn_is_set_apart() -> None:
+    said = [
+        message("user", "a"),
+        message(text="b"),
+        message("user", "c"),
+        message(text="d"),
+        message(text="e"),
+    ]
+    assert apart(said) == (tuple(said[:2]), tuple(said[2:]))
+    assert apart(said[:2]) == ((), tuple(said[:2]))
+    assert apart(said[3:]) == ((), tuple(said[3:]))
+    assert apart(()) == ((), ())
+
+
 def test_the_summary_has_one_note_for_each_message_and_no_text() -> None:
     stats = ReplyStats(tokens=3, tokens_per_s=2.0, first_token_s=0.5, cached_tokens=1, prompt_tokens=9)
     messages = (message("user", "secret"), message(text="secret", finish_reason="stop", stats=stats))
-    view = ChatView("c", "t", messages, 2, False, 7, "m", 12, 2048, "")
+    view = ChatView("c", "t", (message(), *messages), 2, False, 7, "m", 12, 2048, "")
     found = summary(view, True)
     assert (
         found["busy"]
         and found["chat"] == "c"
         and (found["used"], found["limit"], found["earlier"]) == (12, 2048, 2)
     )
-    assert [note["finish"] for note in found["notes"]] == [None, "stop"]
-    assert found["notes"][1]["stats"]["first_token_s"] == 0.5
+    assert len(json.loads(found["before"])) == 1
+    notes = json.loads(found["turn"])
+    assert [note["finish"] for note in notes] == [None, "stop"]
+    assert notes[1]["stats"]["first_token_s"] == 0.5
     assert "secret" not in json.dumps(found)

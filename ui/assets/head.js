@@ -1,24 +1,48 @@
 // The line above a conversation: its title, the model with its state, how much of the context is used.
 // This component receives what "show" sends: props.value is the view of one chat.
-const { el, tool, number, fill, words: w } = octavo;
+const { el, tool, icon, number, fill, words: w } = octavo;
 const title = el("h1");
 const dot = el("span", { class: "state" });
 const model = el("span", { class: "name" });
-const chip = el("div", { class: "model", role: "status" }, dot, model);
+const opens = { type: "button", id: "pick-model", "aria-haspopup": "menu", "aria-expanded": "false" };
+const pick = el("button", { ...opens, onclick: pickModel }, dot, model);
+const chip = el("div", { class: "model", role: "status" }, pick);
 const bar = el("i");
 const count = el("span");
 const meter = el("div", { class: "meter", role: "meter", "aria-valuemin": 0 }, el("b", {}, bar), count);
+meter.onclick = () => octavo.contextSheet();
+const more = tool("fold", w.context_title, () => octavo.contextSheet(), { id: "about-context" });
+const helpKeys = { id: "about-keys", "aria-keyshortcuts": "?" };
+const help = tool("help", `${w.shortcuts} (?)`, () => octavo.help(), helpKeys);
+const options = tool("sliders", w.chat_settings, () => octavo.chatSettings(), { id: "chat-settings" });
+const secret = el("span", { class: "secret", title: w.private_text }, icon("secret"), w.private);
 const keys = { title: `${w.list} (Ctrl+B)`, "aria-keyshortcuts": "Control+B" };
 const toggle = tool("list", w.list, octavo.toggleDrawer, { id: "toggle-rail", ...keys });
-element.querySelector(".head").append(toggle, title, chip, meter);
+element.querySelector(".head").append(toggle, secret, title, chip, meter, more, options, help);
 
+// the models that are here: for the chat on screen, or on a blank page for the chats to come
+async function pickModel() {
+  const { chat, status } = octavo.state;
+  const found = await octavo.read("settings");
+  if (!found) return;
+  const names = [found.model, status.model, status.model.split("@")[0]]; // what a chat wants, what is in memory
+  const here = [...found.models];
+  const now = names.map((name) => here.find(({ id }) => name && [id, id.split("@")[0]].includes(name))).find(Boolean);
+  if (!now) here.unshift({ id: status.model, name: status.model });
+  const chosen = now ?? here[0];
+  const choose = (each) => () => { if (each !== chosen) octavo.act("pick_model", { chat, model: each.id }); };
+  octavo.menu(pick, [
+    ...here.map((each) => ["tick", each.name, choose(each), each === chosen]),
+    ["models", w.more_models, () => octavo.turnPage("models")],
+  ]);
+}
 function drawModel({ model: name, state, message, progress }) {
   const percent = state === "loading" && progress ? ` ${number(100 * progress)} %` : "";
   dot.className = "state " + state;
   // without the ending that says how a file is quantized
   const short = name.replace(/[.-](IQ|Q|BF|F)\d\w*$/i, "");
   model.textContent = state === "ready" ? short : `${short} · ${w[state]}${percent}`;
-  chip.title = `${name}: ${message || w[state]}`;
+  pick.title = `${name}: ${message || w[state]}. ${w.pick_model}`;
 }
 function drawMeter({ used, limit }) {
   const share = Math.min(1, used / limit);
@@ -29,20 +53,26 @@ function drawMeter({ used, limit }) {
   const values = { label: meter.title, valuenow: used, valuemax: limit };
   for (const [name, value] of Object.entries(values)) meter.setAttribute("aria-" + name, value);
 }
-octavo.use(({ view, status, chats, chat, online }) => {
+octavo.use(({ view, status, shelf, chat, page, online }) => {
   const here = view?.chat === chat ? view : null;
-  const listed = chats?.find(({ id }) => id === chat);
+  const listed = shelf?.here?.id === chat ? shelf.here : null;
   title.textContent = title.title = (listed ?? here)?.title || w.untitled;
-  document.title = `${here?.busy ? "● " : ""}${title.title} · Octavo`;
+  secret.hidden = !chat.startsWith("private-");
+  // a browser keeps the names of pages
+  const name = page !== "chat" ? w[page] : secret.hidden ? title.title : w.private;
+  document.title = `${here?.busy ? "● " : ""}${name} · Octavo`;
   chip.hidden = !status || !online;
-  meter.hidden = !view?.limit;
+  meter.hidden = more.hidden = !view?.limit;
   if (status) drawModel(status);
   if (view?.limit) drawMeter(view);
 });
+let before = "[]", earlier = []; // what was said before the last turn changes seldom
 const receive = () => {
-  const { value } = props;
-  if (value?.error) octavo.set({ notice: value.error });
-  else if (value?.notes) octavo.set({ view: value, status: value.status });
+  const value = { ...props.value };
+  if (value.error) return octavo.set({ notice: value.error });
+  if (!value.turn) return;
+  if (value.before !== before) earlier = JSON.parse((before = value.before));
+  octavo.set({ view: { ...value, notes: [...earlier, ...JSON.parse(value.turn)] }, status: value.status });
 };
 watch("value", receive);
 receive();

@@ -7,6 +7,7 @@ const QUICK_MS = 1000, CALM_MS = 3000; // between two looks
 const SILENT_MS = 5000; // a stream that says nothing for so long is asked for again
 const PATIENCE_MS = 700; // for an answer to "show", the first time
 let shown = WINDOW;
+const listed = { place: "", rows: 100 }; // what of the list of chats is looked at
 let seen = ""; // the last frame's name
 let stamp = Infinity; // when the chat on screen was last changed
 let timer = 0, again = 0;
@@ -26,17 +27,20 @@ function request(chat, patience = PATIENCE_MS) {
 }
 
 // make `chat` the one on screen
-function turnTo(chat, push) {
-  shown = WINDOW;
+function turnTo(chat, push, last = 0) {
+  shown = Math.max(WINDOW, last);
   stamp = Infinity;
   octavo.remember({ chat, notice: null }, push);
   octavo.toEnd();
 }
-octavo.show = (chat, { push = true } = {}) => {
+octavo.show = (chat, { push = true, last = 0 } = {}) => { // `last`: messages that must be on the page
   octavo.turnPage("chat", { push: push && chat === octavo.state.chat });
-  if (chat !== octavo.state.chat) turnTo(chat, push);
+  if (chat !== octavo.state.chat) turnTo(chat, push, last);
+  shown = Math.max(shown, last);
   request(chat);
 };
+// look at another place of the list, or at more of it
+octavo.browse = (change) => { Object.assign(listed, change); return refresh(); };
 const ask = (name, data) => octavo.ask(server, name, data);
 octavo.showEarlier = () => { shown += WINDOW; request(octavo.state.chat); };
 
@@ -45,40 +49,51 @@ octavo.act = async (what, more = {}) => {
   const answer = await ask("act", { do: what, ...more });
   octavo.set({ notice: answer.error ?? null });
   if (answer.error) return null;
-  if (what !== "text") refresh();
+  refresh();
   return answer;
 };
-octavo.create = () => {
-  octavo.show("");
+// ask for something of a chat that changes nothing; its answer, or null with a notice on the page
+octavo.read = async (what, more = {}) => {
+  const answer = await ask("act", { do: what, chat: octavo.state.chat, ...more });
+  if (answer.error) octavo.set({ notice: answer.error });
+  return answer.error ? null : answer;
+};
+// the same, but what comes of it is its asker's affair alone
+octavo.quietly = (what, more = {}) => ask("act", { do: what, ...more });
+octavo.create = async () => {
+  const { place } = octavo.state.shelf ?? {};
+  const isFolder = place && place !== "archive";
+  octavo.show(isFolder ? ((await octavo.act("new", { folder: place }))?.chat ?? "") : "");
   octavo.closeDrawer();
   document.getElementById("draft")?.focus();
 };
 
 // keep the chat on screen true: to what another tab did, and when its stream was lost on the way
 function follow() {
-  const { chat, chats, view } = octavo.state;
+  const { chat, shelf, view } = octavo.state;
   if (!chat || view?.chat !== chat) return;
-  const mine = chats.find(({ id }) => id === chat);
+  const mine = shelf.here;
   const changed = !view.busy && (mine?.busy || mine?.updated > stamp);
   const lost = view.busy && (!mine?.busy || performance.now() - heard > SILENT_MS);
   if (!mine || changed || lost) request(chat);
   stamp = mine?.updated ?? Infinity;
 }
 async function look() {
-  const frame = await ask("frame", { seen });
+  const asking = octavo.state.chat;
+  const frame = await ask("frame", { seen, ...listed, chat: asking });
   if (frame.error) return octavo.set({ online: false });
   if (!octavo.state.online) return location.reload(); // Gradio gives a lost server up for good
   if (octavo.state.notice === octavo.words.unreachable) octavo.set({ notice: null });
-  if (frame.seen !== seen) octavo.set({ chats: frame.chats, status: frame.status });
+  if (frame.seen !== seen) octavo.set({ chats: frame.chats, shelf: frame.shelf, status: frame.status });
   seen = frame.seen;
-  follow();
+  if (asking === octavo.state.chat) follow();
 }
 async function refresh() {
   clearTimeout(timer);
   if (document.hidden) return;
   await look();
-  const { chats, status, online } = octavo.state;
-  const calm = online && status?.state === "ready" && !chats?.some(({ busy }) => busy);
+  const { shelf, status, online } = octavo.state;
+  const calm = online && status?.state === "ready" && !shelf?.busy.length;
   clearTimeout(timer);
   timer = setTimeout(refresh, calm ? CALM_MS : QUICK_MS);
 }

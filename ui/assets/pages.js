@@ -1,5 +1,6 @@
-// Which of the pages is open: its name stands in the address beside the chat's, and on <html>, where the
-// styles look for it. Also the line to a part's functions of the server. Runs early.
+// Which of the pages is open: its name stands in the address beside the chat's (as `leaf`: `page` and `view`
+// mean something to Gradio), and on <html>, where the styles look for it. Also the line to a part's functions
+// of the server. Runs early.
 (() => {
   const PAGES = ["chat", "models", "memory", "settings"];
   const open = (page) => (PAGES.includes(page) ? page : "chat");
@@ -11,7 +12,7 @@
     const address = new URL(location);
     address.search = "";
     if (chat) address.searchParams.set("chat", chat);
-    if (page !== "chat") address.searchParams.set("page", page);
+    if (page !== "chat") address.searchParams.set("leaf", page);
     history[push ? "pushState" : "replaceState"]({ chat, page }, "", address);
     document.documentElement.dataset.page = page;
     octavo.set(change);
@@ -40,14 +41,29 @@
     return go; // look now
   };
 
+  // The line above a page: its name, and on narrow screens the way to the list.
+  octavo.pageHead = (text) => {
+    const { el, tool, words: w } = octavo;
+    return el("header", { class: "leaf-head" }, tool("list", w.list, octavo.toggleDrawer), el("h1", {}, text));
+  };
+  // Bytes for people, as engine.in_words has them.
+  octavo.bytes = (count) => {
+    const units = ["kB", "MB", "GB"];
+    let value = count / 1000, unit = 0;
+    while (value >= 1000 && unit < 2) { value /= 1000; unit += 1; }
+    return `${octavo.number(value, unit === 2 ? 2 : 1)} ${units[unit]}`;
+  };
+
   // Call a function of the server; a failure is an answer too (Gradio's client hides it, and gives undefined).
+  // Once the person has ended Octavo, `goodbye` says so instead: nothing is wrong then.
   octavo.ask = async (server, name, data) => {
+    const silence = () => ({ error: octavo.state.goodbye ?? octavo.words.unreachable });
     try {
-      return (await server[name](data)) ?? { error: octavo.words.unreachable };
+      return (await server[name](data)) ?? silence();
     } catch {
-      return { error: octavo.words.unreachable };
+      return silence();
     }
   };
-  octavo.state.page = open(new URLSearchParams(location.search).get("page"));
+  octavo.state.page = open(new URLSearchParams(location.search).get("leaf"));
   document.documentElement.dataset.page = octavo.state.page;
 })();

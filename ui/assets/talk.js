@@ -1,18 +1,27 @@
-// The conversation's manners, around Gradio's Chatbot: it stays at the newest line only while the reader is
-// there, and under each message stands what belongs to it (copy, try again, figures, errors). Runs early;
-// the Chatbot is found when it appears.
+// The conversation's manners, around Gradio's two Chatbots (the last turn, and all before it): it stays at
+// the newest line only while the reader is there, around each message stands what belongs to it (thoughts.js,
+// foot.js, rewrite.js), below all what waits (line.js). Runs early; the Chatbots are found when they appear.
 (() => {
   const NEAR = 48, FAR = 200; // pixels from the end
-  const { el, tool, icon, fill, number, words: w } = octavo;
-  const ENDS = { cancelled: w.stopped, interrupted: w.interrupted, length: w.cut }; // ends that need a word
-  const pane = () => document.querySelector("#talk .bubble-wrap");
+  const { el, fill, number, words: w } = octavo;
+  const pane = () => document.getElementById("talk");
+  const turn = () => document.querySelector("#now .message-wrap"); // the last one
   const messages = () => document.querySelectorAll("#talk .message-row");
   const gap = (box) => box.scrollHeight - box.scrollTop - box.clientHeight;
   let stick = true; // the reader is at the end
   let last = 0; // where the pane was scrolled to
   let kept = null; // the message that stays where it is when older ones come in above it
 
-  octavo.toEnd = () => { stick = true; kept = null; settle(); };
+  let aim = 0; // the message that is to be shown as soon as it is there
+
+  octavo.toEnd = () => { stick = true; kept = null; aim = 0; settle(); };
+  octavo.toMessage = (id) => { stick = false; kept = null; aim = id; settle(); };
+  function show(row) {
+    aim = 0;
+    row.scrollIntoView({ block: "center" });
+    row.classList.add("is-found");
+    row.onanimationend = () => row.classList.remove("is-found");
+  }
   const top = (row) => row.getBoundingClientRect().top;
   function keepPlace() {
     stick = false;
@@ -23,7 +32,9 @@
     if (!box) return;
     const rows = messages();
     const { notes } = octavo.state.view ?? { notes: [] };
-    if (kept && notes.length === rows.length && notes[0].id !== kept.id) {
+    const aimed = aim && notes.length === rows.length ? rows[notes.findIndex(({ id }) => id === aim)] : null;
+    if (aimed) show(aimed);
+    else if (kept && notes.length === rows.length && notes[0].id !== kept.id) {
       const row = rows[notes.findIndex(({ id }) => id === kept.id)];
       if (row) box.scrollTop += top(row) - kept.top;
       kept = null;
@@ -45,52 +56,50 @@
   addEventListener("wheel", onWheel, { passive: true });
   addEventListener("scroll", onScroll, true);
 
-  function figures({ stats, finish }) {
-    const parts = ENDS[finish] ? [ENDS[finish]] : [];
-    if (!stats?.tokens) return parts.join(); // stopped before its first word
-    if (stats.tokens_per_s) parts.push(fill(w.speed, { value: number(stats.tokens_per_s, 1) }));
-    parts.push(fill(w.first, { value: number(stats.first_token_s, 2) }));
-    parts.push(fill(w.cached, { cached: number(stats.cached_tokens), prompt: number(stats.prompt_tokens) }));
-    return parts.join(" · ");
+  // what Gradio's Markdown leaves out: a code's language, its button's name, and that keys can scroll it
+  function furnish() {
+    for (const wrap of pane().querySelectorAll(".code_wrap:not([data-language])")) {
+      wrap.dataset.language = wrap.querySelector("code")?.className.match(/language-([\w+#-]+)/)?.[1] ?? "";
+      wrap.querySelector("button")?.setAttribute("aria-label", w.copy_code);
+    }
+    const unknown = ".message-row:not(.is-growing) :is(pre, table):not([data-wide])";
+    for (const each of pane().querySelectorAll(unknown)) {
+      each.dataset.wide = each.scrollWidth > each.clientWidth;
+      if (each.dataset.wide === "true") each.tabIndex = 0;
+    }
   }
-  async function copy(id, button) {
-    const answer = await octavo.act("text", { chat: octavo.state.chat, message: id });
-    if (!answer) return;
-    await navigator.clipboard.writeText(answer.text);
-    button.replaceChildren(icon("tick"));
-    setTimeout(() => button.replaceChildren(icon("copy")), 1200);
+  function drawFoot(row, about, isLast, busy) {
+    const reading = octavo.speech?.isReading(about.id);
+    const { chat, status } = octavo.state;
+    const sign = JSON.stringify([chat, about, isLast, busy, reading, status?.model]);
+    const old = row.querySelector(":scope > .foot");
+    if (old && row.octavoSign === sign) return;
+    const focused = old?.contains(document.activeElement) && document.activeElement.dataset.tool;
+    old?.remove();
+    row.octavoSign = sign;
+    row.append(octavo.foot(row, about, isLast, busy));
+    const wanted = octavo.focusOn?.message === about.id ? octavo.focusOn.name : focused;
+    const find = (which) => row.querySelector(`.foot .tool${which}:enabled`);
+    if (wanted) (find(`[data-tool="${wanted}"]`) ?? find(""))?.focus();
+    if (wanted && wanted !== focused) octavo.focusOn = null;
+    const who = about.role === "user" ? w.you : w.answer; // Gradio's own label repeats the whole message
+    row.querySelector("[data-testid]")?.setAttribute("aria-label", who);
+    row.classList.toggle("is-growing", about.streaming);
   }
-  async function retry() {
-    const { chat } = octavo.state;
-    if (await octavo.act("retry", { chat })) octavo.show(chat);
-  }
-  function foot(about, isLast) {
-    const line = el("div", { class: "foot" });
-    const oops = () => el("p", { class: "oops", role: "alert" }, icon("alert"), el("span", {}, about.error));
-    if (about.error) line.append(oops());
-    if (about.streaming) return line;
-    const onCopy = ({ currentTarget }) => copy(about.id, currentTarget);
-    if (about.text) line.append(tool("copy", w.copy, onCopy, { "data-tool": "copy" }));
-    const canRetry = isLast && about.role === "assistant";
-    if (canRetry) line.append(tool("again", w.retry, retry, { "data-tool": "again" }));
-    line.append(el("span", { class: "figures" }, figures(about)));
-    return line;
-  }
-  function decorate({ chat, notes }) {
+  function decorate({ notes, busy }) {
     const rows = messages();
     if (rows.length !== notes.length) return; // the other half of this update is still to come
+    const compared = notes.filter(({ beside }) => beside).length;
+    turn()?.classList.toggle("is-comparing", compared > 0);
+    if (turn()) turn().dataset.beside = compared;
     rows.forEach((row, place) => {
       const about = notes[place];
-      const isLast = place === rows.length - 1;
-      const sign = JSON.stringify([chat, about, isLast]);
-      const old = row.querySelector(":scope > .foot");
-      if (old && row.octavoSign === sign) return;
-      old?.remove();
-      row.octavoSign = sign;
-      row.append(foot(about, isLast));
-      const who = about.role === "user" ? w.you : w.answer; // Gradio's own label repeats the whole message
-      row.querySelector("[data-testid]")?.setAttribute("aria-label", who);
+      row.classList.toggle("beside", about.beside);
+      octavo.drawThoughts(row, about);
+      drawFoot(row, about, place === rows.length - 1, busy);
+      octavo.rewrite.attach(row, about);
     });
+    furnish();
   }
   const onEarlier = () => { keepPlace(); octavo.showEarlier(); };
   const earlier = el("button", { id: "earlier", type: "button", onclick: onEarlier });
@@ -102,8 +111,11 @@
     earlier.hidden = !view.earlier;
     const label = fill(w.earlier, { count: number(view.earlier) });
     if (earlier.textContent !== label) earlier.textContent = label; // a change calls this function again
-    box.setAttribute("aria-label", w.conversation);
+    const log = { role: "log", ariaLive: "polite", ariaLabel: w.conversation }; // one for both Chatbots
+    if (box.role !== log.role) Object.assign(box, log);
+    for (const part of box.querySelectorAll("[role=log]")) part.role = part.ariaLive = part.ariaLabel = null;
     decorate(view);
+    octavo.drawLine(view, box);
     settle();
   }
   let queued = false;
@@ -114,13 +126,13 @@
   }
   octavo.use(soon);
   const sizes = new ResizeObserver(soon);
-  let list = null;
+  let lists = [];
   const changes = new MutationObserver(() => {
-    const found = document.querySelector("#talk .message-wrap");
-    if (found !== list) {
+    const found = [...document.querySelectorAll("#talk .message-wrap")];
+    if (found.length !== lists.length || found.some((list, place) => list !== lists[place])) {
       sizes.disconnect();
-      list = found;
-      if (list) sizes.observe(list);
+      lists = found;
+      for (const list of lists) sizes.observe(list);
     }
     soon();
   });

@@ -6,10 +6,10 @@ Sentences made by the app and the engine (errors, status) come in English.
 
 from __future__ import annotations
 
-from . import desk, frame, memory, models, rail, settings, talk
+from . import chat_settings, desk, frame, memory, models, rail, settings, talk
 
 LANGUAGES = ("en", "zh")
-PARTS = (frame, rail, talk, desk, models, memory, settings)
+PARTS = (frame, rail, chat_settings, talk, desk, models, memory, settings)
 
 
 def words() -> dict[str, dict[str, str]]:

@@ -1,0 +1,118 @@
+"""Whoever uses no mouse, sees little or has a small screen: axe-core's rules on every page in both themes,
+the keyboard alone, 390 pixels, 200 % zoom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.ui.conftest import NewProfile, Served, usable
+from tests.ui.pictures import memory_picture
+from tests.ui.screenshots import PAGES, fill
+
+CALM = {"reduced_motion": "reduce"}  # what fades in has not its own colours yet
+SERIOUS = ("serious", "critical")
+NAMES = [name for name in PAGES if name != "list"]
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+# stands beyond the right edge, and nothing around it scrolls there
+BEYOND = """[...document.querySelectorAll("#spread *")].filter(e => {
+    const { right, width } = e.getBoundingClientRect();
+    if (!width || right <= innerWidth + 1 || !e.checkVisibility({ visibilityProperty: true })) return false;
+    for (let up = e.parentElement; up; up = up.parentElement)
+        if (/auto|scroll|hidden|clip/.test(getComputedStyle(up).overflowX) && up.clientWidth < up.scrollWidth
+            && up.getBoundingClientRect().right <= innerWidth + 1) return false;
+    return true;
+}).map(e => e.outerHTML.slice(0, 120))"""
+# what one can do something with, and where Tab has not come yet
+REACHED = """() => {
+    const kinds = "button, a[href], input, textarea, select, summary, [tabindex]";
+    const seen = (e) => e.checkVisibility({ visibilityProperty: true }) && !e.disabled;
+    const other = (e) => e.closest("[inert]") || (e.type === "radio" && !e.checked);
+    const awaited = (e) => e.tabIndex >= 0 && !other(e) && !e.dataset.reached;
+    return [...document.querySelectorAll(`#spread :is(${kinds})`)]
+        .filter(e => seen(e) && awaited(e)).map(e => e.outerHTML.slice(0, 160));
+}"""
+
+
+@pytest.fixture(scope="module")
+def places(shared: Served) -> Iterator[dict[str, str]]:
+    """Chats as people have them, and a memory in which they lie."""
+    yield fill(shared)
+    shared.model.plan, shared.model.shown, shared.model.answer = (
+        None,
+        memory_picture([]),
+        lambda request: None,
+    )
+    for chat in shared.services.chats.list_chats():
+        shared.services.chats.delete(chat.id)
+
+
+def open_page(profile: Any, name: str, places: dict[str, str]) -> Page:
+    page: Page = profile.open(PAGES[name].query.format(**places))
+    expect(page.locator(PAGES[name].seen).first).to_be_visible()
+    return page
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(
+    shared: Served, new_profile: NewProfile, places: dict[str, str], theme: str, name: str
+) -> None:
+    page = open_page(new_profile(shared, color_scheme=theme, **CALM), name, places)
+    found = []
+    for each in Axe().run(page, options=RULES).response["violations"]:
+        nodes = [f"{node['html'][:140]}  {node.get('failureSummary', '')[-160:]}" for node in each["nodes"]]
+        found += [f"{each['id']}: {node}" for node in nodes[:4] if each["impact"] in SERIOUS]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("screen", ["phone", "zoomed"])
+def test_nothing_stands_beyond_the_edge(
+    shared: Served, new_profile: NewProfile, places: dict[str, str], screen: str
+) -> None:
+    sizes = {"phone": (390, 844, 1), "zoomed": (640, 430, 2)}  # 1280 x 860 at 200 %
+    width, height, scale = sizes[screen]
+    size = {"width": width, "height": height}
+    profile = new_profile(shared, viewport=size, device_scale_factor=scale)
+    for name in NAMES:
+        page = open_page(profile, name, places)
+        assert page.evaluate("document.documentElement.scrollWidth") == width, name
+        assert page.evaluate(BEYOND) == [], name
+        page.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tab_reaches_everything_and_is_seen(
+    shared: Served, new_profile: NewProfile, places: dict[str, str], name: str
+) -> None:
+    page = open_page(new_profile(shared), name, places)
+    page.evaluate(
+        "document.addEventListener('focusin', ({ target }) => { target.dataset.reached = 1; }, true)"
+    )
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(12):
+        for _ in range(15):
+            page.keyboard.press("Tab")
+        if not page.evaluate(REACHED):
+            break
+    assert page.evaluate(REACHED) == []
+    assert page.evaluate("!!document.activeElement && document.activeElement !== document.body")
+
+
+def test_a_narrow_page_is_left_by_its_list(
+    shared: Served, new_profile: NewProfile, places: dict[str, str]
+) -> None:
+    page = new_profile(shared, viewport={"width": 390, "height": 844}).open("?leaf=memory")
+    page.locator("#memory-part").get_by_role("button", name="Show or hide the chats").click()
+    expect(page.locator("#new-chat")).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    expect(page.locator("#rail-part")).not_to_be_in_viewport()
+    page.locator("#memory-part").get_by_role("button", name="Show or hide the chats").click()
+    page.locator("#new-chat").click()
+    usable(page)
+    expect(page.locator("#draft")).to_be_in_viewport()

@@ -1,0 +1,75 @@
+"""The model's name above a chat is a button: the models that are here, picked by mouse or keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.ui.conftest import NewProfile, Served, chat_of, say
+
+
+@pytest.fixture
+def second(served: Served) -> Iterator[str]:
+    """A second model beside the one in memory, which answers again afterwards."""
+    library, first = served.services.library, served.services.settings.model
+    path = library.settings.home.path / "second.gguf"
+    path.write_bytes(b"GGUF")
+    library.store.own.keep("second", path=str(path), name="Second")
+    yield "second"
+    library.load(first)
+    library.store.own.forget("second")
+    path.unlink()
+
+
+def test_another_model_for_new_chats_and_for_this_one(page: Page, served: Served, second: str) -> None:
+    name = page.locator("#pick-model")
+    expect(name).to_have_text("fake")
+    name.focus()
+    page.keyboard.press("Enter")
+    menu = page.get_by_role("menu")
+    expect(menu.get_by_role("menuitemradio", name="fake", exact=True)).to_be_checked()
+    expect(menu.get_by_role("menuitemradio", name="fake", exact=True)).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(menu.get_by_role("menuitemradio", name="Second")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(name).to_have_text("second")
+    expect(name).to_be_focused()
+    assert chat_of(page) == ""  # a blank page makes no chat for it
+
+    say(page, served, "Hello").finish()
+    name.click()
+    expect(menu.get_by_role("menuitemradio", name="Second")).to_be_checked()
+    page.keyboard.press("Escape")
+    expect(menu).to_have_count(0)
+    served.services.presets.change(chat_of(page), model="")
+    name.click()
+    page.get_by_role("menuitem", name="More models").click()
+    expect(page.get_by_role("heading", name="Models", level=1)).to_be_visible()
+
+
+def test_it_is_kept_with_a_chat(page: Page, served: Served, second: str) -> None:
+    say(page, served, "Hello").finish()
+    page.locator("#pick-model").click()
+    page.get_by_role("menuitemradio", name="Second").click()
+    expect(page.locator("#pick-model")).to_have_text("second")
+    assert served.services.presets.of(chat_of(page)).model == "second"
+
+
+def test_on_a_phone(served: Served, new_profile: NewProfile) -> None:
+    page = new_profile(served, viewport={"width": 390, "height": 844}).open()
+    say(page, served, "A title that is far longer than a phone is wide, as titles are").finish()
+    expect(page.locator("#pick-model .name")).to_be_visible()
+    page.locator("#pick-model").click()
+    expect(page.get_by_role("menuitem", name="More models")).to_be_in_viewport(ratio=1)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_the_starter_is_said_to_be_tiny(page: Page) -> None:
+    tiny = page.locator("#tiny")
+    expect(tiny).to_be_hidden()  # the stand-in is not the starter
+    page.evaluate("octavo.set({ status: { ...octavo.state.status, starter: true } })")
+    expect(tiny).to_contain_text("tiny and often wrong")
+    tiny.get_by_role("button", name="Get a larger one").click()
+    expect(page.get_by_role("heading", name="Models", level=1)).to_be_visible()
