@@ -18,9 +18,9 @@ COUNT = "import pathlib, sys; p = pathlib.Path('starts'); n = len(p.read_text())
 COUNT += "p.write_text('x' * (n + 1)); sys.exit({after}[min(n, {last})])"
 # Says that it is ready, then waits for a signal and says which.
 LISTEN = """
-import signal, sys, time
+import os, signal, sys, time
 def end(number, frame):
-    print(signal.Signals(number).name, flush=True)
+    os.write(1, (signal.Signals(number).name + "\\n").encode())  # it may come in the middle of a print
     sys.exit(5)
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, end)

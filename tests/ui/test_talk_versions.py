@@ -162,6 +162,7 @@ def test_answers_by_temperature_stand_below_each_other_on_a_phone(
     stream.write("一")
     stream.finish()
     expect(page.locator("#talk .figures")).to_be_visible()
+    expect(page.locator("#send")).to_be_visible()
     page.locator("#talk .bot-row [data-tool=more]").click()
     page.get_by_role("menuitem", name="比较多个回答").click()
     page.get_by_role("radio", name="温度").check(force=True)
