@@ -5,7 +5,6 @@
   // the list of chats is a column on wide screens, open unless closed, and on narrow ones a drawer, closed
   // unless opened
   octavo.toggleDrawer = () => page.toggle(narrow.matches ? "drawer-open" : "rail-closed");
-  octavo.openList = () => { page.remove("rail-closed"); page.toggle("drawer-open", narrow.matches); };
   octavo.closeDrawer = () => page.remove("drawer-open");
 
   const find = (id) => document.getElementById(id);
