@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         Stored as Stored,
     )
     from .pages import head_bytes as head_bytes, read_pool as read_pool
+    from .transfer import fetch as fetch, send as send
+    from .triton.cache import cache_folder as cache_folder
     from .weights import (
         Dense as Dense,
         Fp8 as Fp8,
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
         Int5K as Int5K,
         Int6 as Int6,
         Int8 as Int8,
+        Matrix as Matrix,
+        Pieces as Pieces,
         Weight as Weight,
         pack_nibbles as pack_nibbles,
     )
@@ -50,10 +54,14 @@ if TYPE_CHECKING:
 _HOMES = {
     **dict.fromkeys(("Activation", "Draw", "Experts", "ForwardBatch", "KVLayer"), "ops"),
     **dict.fromkeys(("head_bytes", "read_pool"), "pages"),
+    **dict.fromkeys(("fetch", "send"), "transfer"),
+    "cache_folder": "triton.cache",
     **dict.fromkeys(("Norm", "Ops", "Packed", "Rope", "Sampler", "Storage", "Stored"), "ops"),
     **dict.fromkeys(("Dense", "Fp8", "Int2K", "Int3K", "Int4", "Int4K"), "weights"),
     **dict.fromkeys(("Int4T", "Int4Z"), "weights"),
-    **dict.fromkeys(("Int5", "Int5K", "Int6", "Int8", "Weight", "pack_nibbles"), "weights"),
+    **dict.fromkeys(
+        ("Int5", "Int5K", "Int6", "Int8", "Matrix", "Pieces", "Weight", "pack_nibbles"), "weights"
+    ),
 }
 _TYPES = ("dtype", "kv_dtype")
 __all__ = [*_HOMES, "select"]

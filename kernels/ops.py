@@ -1,4 +1,4 @@
-"""The contract between the engine and the kernels: one `Ops` per device, six calls a layer.
+"""The contract between the engine and the kernels: one `Ops` per device, six calls a layer in most models.
 
 A forward pass is written once, as calls of these ops on static buffers, and recorded: `record(forward)`
 gives back a function that runs it again for whatever the batch's buffers hold by then. On processors a
@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .weights import Weight
+from .weights import Matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,8 @@ class Experts:
     top_k: int  # experts a token goes through: those with the largest softmax of the router's rows
     normalized: bool  # their shares are divided by their sum
     activation: Activation = "silu"
+    router_norm: Norm | None = None  # of what the router reads; None: the experts' own
+    scales: Tensor | None = None  # float32 [X]: times an expert's share
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class Draw:
 
 
 class Sampler(Protocol):
-    """Draws tokens where the logits lie."""
+    """Draws tokens where the logits lie. Nothing here waits for the device."""
 
     def set(self, draws: Sequence[Draw]) -> None:
         """What the first rows are drawn with."""
@@ -152,6 +154,18 @@ class Sampler(Protocol):
 
     def sample(self, logits: Tensor, out: Tensor) -> None:
         """out[r], int64: a token of row r; -1 where its logits are no numbers."""
+        ...
+
+    def begin(self, slot: int, prompt: Sequence[int], answer: Sequence[int]) -> None:
+        """A slot's counts are those of this sequence from now on."""
+        ...
+
+    def count(self, out: Tensor) -> None:
+        """Each row's token is one more of its slot's answer, where it has a slot; no two rows share one."""
+        ...
+
+    def fill(self, token_ids: Tensor, out: Tensor) -> None:
+        """An id of -1 - r becomes out[r], or token 0 where that is no token."""
         ...
 
 
@@ -167,8 +181,9 @@ class Ops(Protocol):
     storage: Storage | None  # None: packed matrices cannot be kept
     records_by_size: bool  # a record serves steps of as many answers as it was made for, or fewer
     workspace_bytes: int  # of the device, besides weights, pools and buffers
+    depth: int  # steps that may be in flight while the next is scheduled: 0, or 1 where it computes by itself
 
-    def pack(self, weights: Sequence[Weight], bias: Tensor | None = None, gated: bool = False) -> Packed:
+    def pack(self, weights: Sequence[Matrix], bias: Tensor | None = None, gated: bool = False) -> Packed:
         """Stack matrices [N_i, K] of any formats by rows, with an optional float32 bias [sum N_i]. `gated`:
         exactly two, gate and up.
         """
@@ -207,10 +222,12 @@ class Ops(Protocol):
         q: Tensor,
         q_norm: Norm | None = None,
         k_norm: Norm | None = None,
+        v_norm: Norm | None = None,
     ) -> None:
-        """qkv [max T, (H + 2 KV) * D]: normalize queries and keys, turn queries into the activation q
-        [max T, H * D], keys and values into their slots. A gain of D values normalizes each head, a longer
-        one a token's whole queries or keys. What is left in qkv is the backend's affair.
+        """qkv [max T, (H + 2 KV) * D]: normalize queries, keys and values, turn queries into the activation q
+        [max T, H * D], keys and values into their slots. A gain of D values normalizes each head (values: no
+        other), a longer one a token's whole queries or keys. qkv [max T, H * D] has queries alone: nothing is
+        written. What is left in qkv is the backend's affair.
         """
         ...
 
@@ -228,8 +245,25 @@ class Ops(Protocol):
         hidden: Tensor,
         norm: Norm | None = None,
         scale: float = 1.0,
+        keep: float = 1.0,
     ) -> None:
-        """hidden[t] += scale * norm(weight @ x[t] + bias); x is an activation."""
+        """hidden[t] = keep * hidden[t] + scale * norm(weight @ x[t] + bias); x is an activation.
+        Where keep is 0, what hidden was is not looked at.
+        """
+        ...
+
+    def add(
+        self,
+        batch: ForwardBatch,
+        x: Tensor,
+        hidden: Tensor,
+        norm: Norm | None = None,
+        scale: float = 1.0,
+        keep: float = 1.0,
+    ) -> None:
+        """hidden[t] = keep * hidden[t] + scale * norm(x[t]); x is plain float of the same width. A gain
+        that is shorter normalizes each run of as many values.
+        """
         ...
 
     def norm_gated_linear(
@@ -246,11 +280,30 @@ class Ops(Protocol):
         """
         ...
 
+    def gate(
+        self,
+        batch: ForwardBatch,
+        x: Tensor,
+        up: Tensor,
+        out: Tensor,
+        activation: Activation = "silu",
+    ) -> None:
+        """out[t] = activation(x[t]) * up[t]: both plain float [max T, N], `up` may be columns of a wider
+        buffer; out an activation.
+        """
+        ...
+
     def norm_experts_add(
-        self, batch: ForwardBatch, hidden: Tensor, norm: Norm | None, experts: Experts
+        self,
+        batch: ForwardBatch,
+        hidden: Tensor,
+        norm: Norm | None,
+        experts: Experts,
+        out: Tensor | None = None,
     ) -> None:
         """hidden[t] += sum of share_x * down_x @ (act(gate_x @ n) * (up_x @ n)) over t's experts x, n =
-        norm(hidden[t]): stands where norm_gated_linear and linear_add do in other layers.
+        norm(hidden[t]): stands where norm_gated_linear and linear_add do in other layers. With a plain buffer
+        `out` [max T, E] that gets the sum, and hidden stays.
         """
         ...
 
@@ -268,12 +321,18 @@ class Ops(Protocol):
         """
         ...
 
-    def sampler(self, rows: int, vocabulary: int) -> Sampler | None:
-        """What draws tokens for up to so many rows of logits; None where the host does."""
+    def sampler(self, rows: int, vocabulary: int, slots: int) -> Sampler | None:
+        """What draws tokens for up to so many rows of logits, of which so many sequences may have penalties;
+        None where the host does.
+        """
         ...
 
     def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
         """Copy whole blocks of a pool at once, outside any record: copy on write."""
+        ...
+
+    def free_memory(self) -> int | None:
+        """Bytes of the device that nobody has taken, this moment; None where a plan needs no correction."""
         ...
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import gelu, linear, scaled_dot_product_attention, silu
 
 from .ops import Activation, Experts, ForwardBatch, KVLayer, Norm, Rope, Storage
-from .weights import Weight
+from .weights import Matrix, whole
 
 
 def _clamped_swiglu(gate: Tensor, up: Tensor) -> Tensor:
@@ -50,6 +50,7 @@ class ReferenceOps:
     storage: Storage | None = None
     records_by_size = False
     workspace_bytes = 0
+    depth = 0
 
     def __init__(
         self, device: str = "cpu", dtype: torch.dtype = torch.float32, kv_dtype: torch.dtype | None = None
@@ -59,10 +60,10 @@ class ReferenceOps:
         self.kv_dtype = kv_dtype or dtype
         self.plain_dtype = torch.promote_types(dtype, torch.float32)
 
-    def pack(self, weights: Sequence[Weight], bias: Tensor | None = None, gated: bool = False) -> Packed:
+    def pack(self, weights: Sequence[Matrix], bias: Tensor | None = None, gated: bool = False) -> Packed:
         """See Ops.pack: dequantized once, computed with as they are."""
         assert not gated or len(weights) == 2, f"gated takes gate and up, not {len(weights)} matrices"
-        matrix = torch.cat([weight.dequantize(self.dtype) for weight in weights]).to(self.device)
+        matrix = torch.cat([whole(weight).dequantize(self.dtype) for weight in weights]).to(self.device)
         bias = None if bias is None else bias.to(self.device, self.dtype)
         return Packed(matrix, bias, weights[0].shape[0] if gated else 0)
 
@@ -99,14 +100,17 @@ class ReferenceOps:
         q: Tensor,
         q_norm: Norm | None = None,
         k_norm: Norm | None = None,
+        v_norm: Norm | None = None,
     ) -> None:
         """Turn queries into q, keys and values into their slots."""
         tokens = _count(batch, 0)
         heads = qkv[:tokens].unflatten(-1, (-1, kv.head_dim))  # [T, H + 2 KV, D]
-        queries, keys, values = heads.split((kv.num_heads, kv.num_kv_heads, kv.num_kv_heads), 1)
-        queries, keys = _normalize_heads(queries, q_norm), _normalize_heads(keys, k_norm)
-        positions = batch.positions[:tokens]
+        queries, positions = _normalize_heads(heads[:, : kv.num_heads], q_norm), batch.positions[:tokens]
         q[:tokens] = _rotate(queries, positions, rope).flatten(1).to(q.dtype)
+        if heads.shape[1] == kv.num_heads:
+            return
+        keys, values = heads[:, kv.num_heads :].split(kv.num_kv_heads, 1)
+        keys, values = _normalize_heads(keys, k_norm), _normalize_heads(values, v_norm)
         slots = batch.slots[kv.kind][:tokens]
         written = torch.stack([_rotate(keys, positions, rope), values], 1)  # [T, 2, KV, D]
         block, place = slots // kv.block_size, slots % kv.block_size
@@ -127,10 +131,26 @@ class ReferenceOps:
         hidden: Tensor,
         norm: Norm | None = None,
         scale: float = 1.0,
+        keep: float = 1.0,
     ) -> None:
-        """hidden[t] += scale * norm(weight @ x[t] + bias)."""
+        """hidden[t] = keep * hidden[t] + scale * norm(weight @ x[t] + bias)."""
+        product = self._linear(x[: _count(batch, 0)], weight)
+        self.add(batch, product, hidden, norm, scale, keep)
+
+    def add(
+        self,
+        batch: ForwardBatch,
+        x: Tensor,
+        hidden: Tensor,
+        norm: Norm | None = None,
+        scale: float = 1.0,
+        keep: float = 1.0,
+    ) -> None:
+        """hidden[t] = keep * hidden[t] + scale * norm(x[t])."""
         tokens = _count(batch, 0)
-        hidden[:tokens] += scale * _normalize(self._linear(x[:tokens], weight), norm)
+        runs = x[:tokens].unflatten(1, (-1, len(norm.gain) if norm else x.shape[1]))
+        kept = keep * hidden[:tokens] if keep else 0.0
+        hidden[:tokens] = kept + scale * _normalize(runs, norm).flatten(1)
 
     def norm_gated_linear(
         self,
@@ -145,15 +165,37 @@ class ReferenceOps:
         tokens = _count(batch, 0)
         out[:tokens] = self._gated(_normalize(hidden[:tokens], norm), weight, activation).to(out.dtype)
 
+    def gate(
+        self,
+        batch: ForwardBatch,
+        x: Tensor,
+        up: Tensor,
+        out: Tensor,
+        activation: Activation = "silu",
+    ) -> None:
+        """out[t] = activation(x[t]) * up[t]."""
+        tokens = _count(batch, 0)
+        out[:tokens] = ACTIVATIONS[activation](x[:tokens], up[:tokens]).to(out.dtype)
+
     def norm_experts_add(
-        self, batch: ForwardBatch, hidden: Tensor, norm: Norm | None, experts: Experts
+        self,
+        batch: ForwardBatch,
+        hidden: Tensor,
+        norm: Norm | None,
+        experts: Experts,
+        out: Tensor | None = None,
     ) -> None:
         """hidden[t] += sum of share_x * down_x @ (act(gate_x @ n) * (up_x @ n)), expert by expert."""
         residual = hidden[: _count(batch, 0)]
         x = _normalize(residual, norm).clone()
-        shares, chosen = self._linear(x, experts.router).softmax(-1).topk(experts.top_k)  # [T, top_k]
+        asked = x if experts.router_norm is None else _normalize(residual, experts.router_norm)
+        shares, chosen = self._linear(asked, experts.router).softmax(-1).topk(experts.top_k)  # [T, top_k]
         if experts.normalized:
             shares = shares / shares.sum(-1, keepdim=True)
+        if experts.scales is not None:
+            shares = shares * experts.scales.to(shares)[chosen]
+        if out is not None:
+            residual = out[: len(residual)].zero_()
         for expert, (gate_up, down) in enumerate(zip(experts.gate_up, experts.down, strict=True)):
             tokens, place = torch.where(chosen == expert)
             found = self._linear(self._gated(x[tokens], gate_up, experts.activation), down)
@@ -173,12 +215,15 @@ class ReferenceOps:
         found = self._linear(_normalize(hidden[batch.logit_rows[:rows]], norm), weight)
         out[:rows] = _capped(found, soft_cap)
 
-    def sampler(self, rows: int, vocabulary: int) -> None:
+    def sampler(self, rows: int, vocabulary: int, slots: int) -> None:
         """The host draws."""
 
     def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
         """Copy whole blocks; all are read before any is written."""
         pool[list(target)] = pool[list(source)]
+
+    def free_memory(self) -> None:
+        """Nothing is hidden: all that is taken is in the plan."""
 
     def close(self) -> None:
         """No threads of its own."""

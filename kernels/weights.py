@@ -9,6 +9,7 @@ engine/formats maps each source type to one of these, exactly where it can.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -232,6 +233,22 @@ class Fp8(_Bytes):
 
 
 Weight = Dense | Int2K | Int3K | Int4 | Int4T | Int4Z | Int4K | Int5 | Int5K | Int6 | Int8 | Fp8
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A matrix [N, K] that need not be in memory as a whole: its rows are made when they are packed."""
+
+    shape: tuple[int, int]
+    make: Callable[[int, int], Weight]  # the rows from one to before another
+
+
+Matrix = Weight | Pieces
+
+
+def whole(weight: Matrix) -> Weight:
+    """A matrix at once, for backends that pack it so."""
+    return weight.make(0, weight.shape[0]) if isinstance(weight, Pieces) else weight
 
 
 def _affine(weight: Int4 | Int5, values: Tensor, dtype: torch.dtype) -> Tensor:

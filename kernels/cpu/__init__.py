@@ -4,7 +4,7 @@
     packing.py   canonical formats -> streams, which layout.py draws; streams.py and plain_packing.py do it
     record.py    a forward pass taken down; walk.py how threads walk it; threads.py the threads
     rows.py      one token's work, norms.py more of it; attend.py attention; experts.py mixtures
-    tiles.py     the matrix product; dots.py its dot products
+    tiles.py     the matrix product; dots.py its dot products; sampling.py tokens drawn
     emit.py      vector instructions from Python; machine.py addresses, barrier, disk cache
 
 Nothing is imported before a name is used. NUMBA_CACHE_DIR says where compiled kernels are kept.

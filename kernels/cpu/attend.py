@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
 from .emit import F32, I32, I64, LANES, V16F32, V16I8, V16I32, Emitter, Value, emitted
 from .layout import ACT, GROUP
-from .machine import FEATURES, f32, i64, unpack
+from .machine import FEATURES, as_float, f32, i64, unpack
 from .rows import LOG2_E, quantize
 
 SEGMENT = 256
@@ -31,7 +31,6 @@ HEADER = 64  # bytes before the partial rows
 # A task's lists of addresses, for each block of 16 tokens: keys, values, and the scales of both.
 LIST, LISTS = 256, 1024  # bytes of one and of all
 ARGUMENTS = 24
-CAP = 19  # place of the soft cap among them
 # Query rows of a register tile, blocks of 16 keys and strips of 16 values beside them: for 32 registers of 16
 # floats, and for less.
 SHAPES = ((6, 2, 4), (3, 4, 4), (1, 4, 4)) if "avx512f" in FEATURES else ((3, 1, 1), (1, 4, 4))
@@ -145,10 +144,10 @@ def values(
     _row_tiles(e, rows, list(width), tile)
 
 
-@emitted()
-def cap_scores(e: Emitter, row: Value, blocks: Value, cap_at: Value) -> None:
+@emitted(cap_value=types.float32)
+def cap_scores(e: Emitter, row: Value, blocks: Value, cap_value: Value) -> None:
     """Each score becomes cap * tanh(score / cap), as tanh(y) = 1 - 2 / (1 + 2^(2 y log2 e))."""
-    cap, most = e.load_splat(cap_at, F32), e.value(V16F32, 60.0)
+    cap, most = e.splat(cap_value), e.value(V16F32, 60.0)
 
     def step(i: Value, _: list[Value]) -> None:
         x = e.smallest(e.load(row + i * 64, V16F32) / cap * 2.885390043258667, most)
@@ -287,7 +286,7 @@ def attend_tile(
             position = positions[first + r // group]
             lower, upper = max(0, first_seen(position, window) - base), min(count, position + 1 - base)
             if cap:
-                cap_scores(found + r * width, blocks, args + 8 * CAP)
+                cap_scores(found + r * width, blocks, as_float(cap))
             soften(found + r * width, blocks, lower, max(lower, upper), out + r * stride + depth * 4)
             if small:
                 weigh(found + r * width, blocks, mine + 3 * LIST)

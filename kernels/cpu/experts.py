@@ -22,12 +22,12 @@ COUNT, LINEAR, GATED = 3, (9, 13), (11, 14)  # where the count, inputs and outpu
 
 
 def make_shares() -> Callable[[int, int, int], None]:
-    """The top_k largest of the softmax of each token's router scores, the largest first, and their shares.
-    Ties go to the lower number.
+    """The top_k largest of the softmax of each token's router scores, the largest first, and their shares,
+    times `scales` where there are any. Ties go to the lower number.
     """
 
     def shares(args: int, thread: int, n: int) -> None:
-        count_at, scores, step, experts, top_k, normalized, chosen, weights = unpack(args, 8)
+        count_at, scores, step, experts, top_k, normalized, chosen, weights, scales = unpack(args, 9)
         for t in range(thread, i64(count_at)[0], n):
             x, ids, share = f32(scores + t * step), i64(chosen + t * top_k * 8), f32(weights + t * top_k * 4)
             peak = x[0]
@@ -48,6 +48,8 @@ def make_shares() -> Callable[[int, int, int], None]:
                 x[best] = np.float32(-1)
             for k in range(top_k):
                 share[k] /= taken if normalized else total
+                if scales:
+                    share[k] *= f32(scales)[ids[k]]
 
     return shares
 
@@ -116,16 +118,19 @@ def make_each() -> Callable[[int, int, int], None]:
 
 
 def make_scatter() -> Callable[[int, int, int], None]:
-    """hidden[t] += the sum of share * row over t's experts."""
+    """hidden[t] += the sum of share * row over t's experts; `fresh`: what hidden was is not looked at."""
 
     def scatter(args: int, thread: int, n: int) -> None:
-        count_at, top_k, rows, weights, found, step, width, hidden, hidden_step = unpack(args, 9)
+        count_at, top_k, rows, weights, found, step, width, hidden, hidden_step, fresh = unpack(args, 10)
         for t in range(thread, i64(count_at)[0], n):
             row, share, out = (
                 i64(rows + t * top_k * 8),
                 f32(weights + t * top_k * 4),
                 f32(hidden + t * hidden_step),
             )
+            if fresh:
+                for c in range(width):
+                    out[c] = np.float32(0)
             for k in range(top_k):
                 y, by = f32(found + row[k] * step), share[k]
                 for c in range(width):

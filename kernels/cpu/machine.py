@@ -30,7 +30,7 @@ FEATURES = {
 # Polls of a barrier before the core is offered to others: who is still to come may be waiting for this core.
 SPINS = 2000
 COMPILING = threading.Lock()  # two loading threads would compile the same kernel twice
-KERNEL, WALK = (types.void(*[types.int64] * count) for count in (3, 6))
+KERNEL = types.void(*[types.int64] * 3)
 FAST = {"contract", "nsz", "arcp", "reassoc"}
 SOURCES = hashlib.sha256(
     b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
@@ -50,23 +50,21 @@ class _Cache(FunctionCache):
 
 
 @cache
-def _function(
-    make: Callable[..., Callable[..., None]], options: tuple[int, ...], fast: bool, kind: Any
-) -> CFunc:
+def _function(make: Callable[..., Callable[..., None]], options: tuple[int, ...], fast: bool) -> CFunc:
     settings = {"error_model": "numpy", "fastmath": FAST if fast else False}
     function = make(*options)
-    compiled = CFunc(function, (kind.args, kind.return_type), {}, settings)
+    compiled = CFunc(function, (KERNEL.args, KERNEL.return_type), {}, settings)
     compiled._cache = _Cache(function)  # type: ignore[attr-defined]
     compiled.compile()
     return compiled
 
 
-def compiled(make: Callable[..., Any], *options: int, fast: bool = False, kind: Any = KERNEL) -> int:
+def compiled(make: Callable[..., Any], *options: int, fast: bool = False) -> int:
     """The address of the C function that make(*options) describes, compiled once per process. `fast` lets
     LLVM reorder sums: the bits stay the same where a row is always summed by the same code.
     """
     with COMPILING:
-        return _function(make, options, fast, kind).address or 0
+        return _function(make, options, fast).address or 0
 
 
 @intrinsic(prefer_literal=True)
@@ -92,7 +90,8 @@ def _pointer(kind: types.Type, llvm: ir.Type) -> Any:
 # f32(address)[i] is the i-th float32 from that address on, to read and to write
 f32, i64 = _pointer(types.float32, F32), _pointer(types.int64, I64)
 u8, s8, u16 = _pointer(types.uint8, I8), _pointer(types.int8, I8), _pointer(types.uint16, I16)
-u32 = _pointer(types.uint32, I32)
+u32, i32 = _pointer(types.uint32, I32), _pointer(types.int32, I32)
+f64 = _pointer(types.float64, ir.DoubleType())
 
 
 @emitted(types.float32)
@@ -127,8 +126,21 @@ def _give_way(e: Emitter, function: Value) -> None:
 
 
 @emitted()
-def _arrive(e: Emitter, counter: Value) -> None:
-    e.builder.atomic_rmw("add", e.pointer(counter, I64), I64(1), "seq_cst")
+def lock(e: Emitter, function: Value, lock: Value) -> None:
+    """Wait for one of the interpreter's locks; `function` is PyThread_acquire_lock's address."""
+    e.call_at(function, I32, lock, e.value(I32, 1))
+
+
+@emitted()
+def unlock(e: Emitter, function: Value, lock: Value) -> None:
+    """Let go of it; `function` is PyThread_release_lock's address."""
+    e.call_at(function, ir.VoidType(), lock)
+
+
+@emitted(types.int64)
+def arrive(e: Emitter, counter: Value) -> Value:
+    """Count an arrival; how many there were before."""
+    return Value(e.builder, e.builder.atomic_rmw("add", e.pointer(counter, I64), I64(1), "seq_cst"))
 
 
 @emitted(types.int64)
@@ -143,7 +155,7 @@ def _arrived(e: Emitter, counter: Value) -> Value:
 @njit
 def meet(counter: int, goal: int, give_way: int) -> None:
     """A barrier: returns when `goal` arrivals were counted. `give_way` is the address of sched_yield."""
-    _arrive(counter)
+    arrive(counter)
     spins = 0
     while _arrived(counter) < goal:
         spins += 1

@@ -30,20 +30,24 @@ def make_head_norm() -> Callable[[int, int, int], None]:
 
 
 def make_add() -> Callable[[int, int, int], None]:
-    """hidden[t] += factor * x[t], or factor * norm(x[t]) where there are gains."""
+    """hidden[t] = keep * hidden[t] + factor * x[t]; where there are gains, of each `run` of x[t]'s values
+    normalized by itself.
+    """
 
     def add(args: int, thread: int, n: int) -> None:
-        count_at, rows, step, width, gains, eps, factor, hidden, hidden_step = unpack(args, 9)
-        gain = f32(gains)
-        for t in range(thread, i64(count_at)[0], n):
-            x, out, scale = f32(rows + t * step), f32(hidden + t * hidden_step), as_float(factor)
+        (count_at, rows, step, width, run, gains, eps, factor, kept, hidden, hidden_step) = unpack(args, 11)
+        gain, pieces, keep = f32(gains), width // run, as_float(kept)
+        for item in range(thread, i64(count_at)[0] * pieces, n):
+            t, at = item // pieces, item % pieces * run * 4
+            x, out = f32(rows + t * step + at), f32(hidden + t * hidden_step + at)
+            scale = as_float(factor)
             if gains:
-                scale *= inverse_root_mean_square(x, width, as_float(eps))
-                for k in range(width):
-                    out[k] += x[k] * scale * gain[k]
+                scale *= inverse_root_mean_square(x, run, as_float(eps))
+                for k in range(run):
+                    out[k] = (keep * out[k] if kept else np.float32(0)) + x[k] * scale * gain[k]
             else:
-                for k in range(width):
-                    out[k] += x[k] * scale
+                for k in range(run):
+                    out[k] = (keep * out[k] if kept else np.float32(0)) + x[k] * scale
 
     return add
 
@@ -52,18 +56,17 @@ def make_cap() -> Callable[[int, int, int], None]:
     """x[r] = cap * tanh(x[r] / cap), in place; the threads share each row."""
 
     def cap(args: int, thread: int, n: int) -> None:
-        count_at, rows, step, width, _, mine, mine_step = unpack(args, 7)
-        # cap_scores reads the cap from where it stands among the arguments
-        cap_at, blocks, spare = args + 4 * 8, width // 16, mine + thread * mine_step
+        count_at, rows, step, width, cap_bits, mine, mine_step = unpack(args, 7)
+        most, blocks, spare = as_float(cap_bits), width // 16, mine + thread * mine_step
         lo, hi = blocks * thread // n, blocks * (thread + 1) // n
         for r in range(i64(count_at)[0]):
             row = rows + r * step
-            cap_scores(row + lo * 64, hi - lo, cap_at)
+            cap_scores(row + lo * 64, hi - lo, most)
             if thread == 0 and width % 16:  # the last values fill no vector
                 x, y = f32(row + blocks * 64), f32(spare)
                 for k in range(16):
                     y[k] = x[k] if k < width % 16 else np.float32(0)
-                cap_scores(spare, 1, cap_at)
+                cap_scores(spare, 1, most)
                 for k in range(width % 16):
                     x[k] = y[k]
 

@@ -8,8 +8,6 @@ or, for queries, as float32. A token's results are the same bits whatever else i
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,28 +15,19 @@ import torch
 from torch import Tensor
 
 from ..ops import Activation, Experts, ForwardBatch, KVLayer, Norm, Rope, Storage
-from ..weights import Weight
+from ..weights import Matrix
 from . import attend, experts as mixture, norms, rows, tiles, walk
+from .arguments import CURVES, bits, gains, pages, queries
 from .dots import PLAIN, ways_here
 from .layout import ACT, GROUP, ROWS
-from .machine import WALK, compiled, compiles_here
-from .packing import PackedLinear, PackedStorage, Part, pack
-from .record import RUN, Record, Replay
+from .machine import compiled, compiles_here
+from .packing import PackedLinear, PackedStorage, Part, pack, zeros
+from .record import Record, Replay
+from .sampling import CpuSampler
 from .threads import Team, default_threads, yield_address
 
 ALL_TOKENS, CHOSEN_ROWS = 0, 16  # bytes into ForwardBatch.counts: T, R
-# gate / (1 + 2^(gate * (a + b * gate^2))) * (up + lift), neither beyond a limit: a, b, limit, lift
-CURVES = {
-    "silu": (-rows.LOG2_E, 0.0, math.inf, 0.0),
-    "gelu_tanh": (*(-rows.LOG2_E * math.sqrt(8 / math.pi) * x for x in (1.0, 0.044715)), math.inf, 0.0),
-    "clamped_swiglu": (-rows.LOG2_E * 1.702, 0.0, 7.0, 1.0),
-}
 SHARED_TOKENS = 16  # so many tokens at the longest context may have their segments shared by threads
-
-
-def _bits(x: float) -> int:
-    """A float32 as the integer that machine.as_float reads."""
-    return int.from_bytes(struct.pack("<f", x), "little")
 
 
 class CpuOps:
@@ -51,7 +40,8 @@ class CpuOps:
     block_size = 16
     storage: Storage | None = PackedStorage()
     records_by_size = False
-    workspace_bytes = 0
+    workspace_bytes = 5_000_000  # compiled code, measured
+    depth = 0
 
     def __init__(
         self,
@@ -69,16 +59,19 @@ class CpuOps:
         small = int(kv_dtype == torch.int8)
         self._rope = compiled(rows.make_rope, small, fast=True)
         self._attend = compiled(attend.make_attend, small)
-        self._walk = RUN(compiled(walk.make_walk, kind=WALK))
+        self._walk = compiled(walk.make_walk)
         self._team, self._give_way = Team(threads or default_threads()), yield_address()
         self._scratch: dict[str, Tensor] = {}
         self._record: Record | None = None
+
+    def free_memory(self) -> None:
+        """Nothing is hidden: all that is taken is in the plan."""
 
     def close(self) -> None:
         self._team.close()
 
     def pack(
-        self, weights: Sequence[Weight], bias: Tensor | None = None, gated: bool = False
+        self, weights: Sequence[Matrix], bias: Tensor | None = None, gated: bool = False
     ) -> PackedLinear:
         packed = pack(weights, bias, gated)
         for part in packed.parts:
@@ -86,10 +79,10 @@ class CpuOps:
         return packed
 
     def activation(self, rows: int, width: int) -> Tensor:
-        return torch.zeros(rows, -(-width // GROUP) * GROUP)
+        return self.hidden(rows, -(-width // GROUP) * GROUP)
 
     def hidden(self, rows: int, width: int) -> Tensor:
-        return torch.zeros(rows, width)
+        return torch.from_numpy(zeros(rows, 4 * width).view(np.float32))
 
     def record(self, forward: Callable[[], None]) -> Callable[[], None]:
         assert self._record is None, "records do not nest"
@@ -98,13 +91,12 @@ class CpuOps:
             forward()
         finally:
             self._record = None
-        clock = np.zeros(16, np.int64)
-        return Replay(self._team, self._walk, record.program(), clock, self._give_way, record.kept)
+        return Replay.of(record, self._team, self._walk, self._give_way)
 
     def embed(self, batch: ForwardBatch, table: PackedLinear, hidden: Tensor, scale: float = 1.0) -> None:
         (part,) = table.parts
         assert hidden.shape[1] == table.shape[1], (hidden.shape, table.shape)
-        into = hidden.stride(0) * 4, hidden.shape[1], _bits(scale)
+        into = hidden.stride(0) * 4, hidden.shape[1], bits(scale)
 
         def append(r: Record) -> None:
             ids = r.at(batch.counts) + ALL_TOKENS, r.at(batch.token_ids)
@@ -136,7 +128,7 @@ class CpuOps:
             self._product(r, count, x, weight, out, add=False)
             if soft_cap:
                 cap = compiled(norms.make_cap)
-                into = r.at(out), out.stride(0) * 4, out.shape[1], _bits(soft_cap)
+                into = r.at(out), out.stride(0) * 4, out.shape[1], bits(soft_cap)
                 r.add(cap, count, *into, *self._own(r, 64))
 
         self._on(append)
@@ -149,17 +141,38 @@ class CpuOps:
         hidden: Tensor,
         norm: Norm | None = None,
         scale: float = 1.0,
+        keep: float = 1.0,
     ) -> None:
         def append(r: Record) -> None:
             count = r.at(batch.counts) + ALL_TOKENS
-            if norm is None and scale == 1.0:
+            if norm is None and scale == keep == 1.0:
                 self._product(r, count, r.at(x), weight, hidden, add=True)
                 return
             sums = self._floats("sums", *hidden.shape)
             self._product(r, count, r.at(x), weight, sums, add=False)
-            shape = r.at(sums), sums.stride(0) * 4, sums.shape[1]
-            add = compiled(norms.make_add, fast=True)
-            r.add(add, count, *shape, *_gains(r, norm), _bits(scale), r.at(hidden), hidden.stride(0) * 4)
+            self.add(batch, sums, hidden, norm, scale, keep)
+
+        self._on(append)
+
+    def add(
+        self,
+        batch: ForwardBatch,
+        x: Tensor,
+        hidden: Tensor,
+        norm: Norm | None = None,
+        scale: float = 1.0,
+        keep: float = 1.0,
+    ) -> None:
+        width = x.shape[1]
+        run = len(norm.gain) if norm else width
+        assert width == hidden.shape[1] and width % run == 0, (x.shape, hidden.shape, run)
+
+        def append(r: Record) -> None:
+            r.add(
+                compiled(norms.make_add, fast=True), r.at(batch.counts) + ALL_TOKENS, r.at(x),
+                x.stride(0) * 4, width, run, *gains(r, norm), bits(scale), bits(keep), r.at(hidden),
+                hidden.stride(0) * 4,
+            )  # fmt: skip
 
         self._on(append)
 
@@ -179,10 +192,35 @@ class CpuOps:
 
         self._on(append)
 
-    def norm_experts_add(
-        self, batch: ForwardBatch, hidden: Tensor, norm: Norm | None, experts: Experts
+    def gate(
+        self,
+        batch: ForwardBatch,
+        x: Tensor,
+        up: Tensor,
+        out: Tensor,
+        activation: Activation = "silu",
     ) -> None:
-        tokens, width = hidden.shape
+        width = x.shape[1]
+        assert up.shape[1] == width, (x.shape, up.shape)
+
+        def append(r: Record) -> None:
+            r.add(
+                compiled(rows.make_gates), r.at(batch.counts) + ALL_TOKENS, r.at(x), x.stride(0) * 4,
+                r.at(up), up.stride(0) * 4, width, r.at(CURVES[activation]), r.at(out),
+                -(-width // GROUP) * ACT, *self._own(r, 8 * GROUP),
+            )  # fmt: skip
+
+        self._on(append)
+
+    def norm_experts_add(
+        self,
+        batch: ForwardBatch,
+        hidden: Tensor,
+        norm: Norm | None,
+        experts: Experts,
+        out: Tensor | None = None,
+    ) -> None:
+        (tokens, width), into = hidden.shape, hidden if out is None else out
         num_experts, top_k, size = len(experts.down), experts.top_k, experts.down[0].shape[1]
         act, wide = -(-width // GROUP) * ACT, -(-size // GROUP) * ACT
         shares, sort, gather, each, scatter = (
@@ -195,9 +233,11 @@ class CpuOps:
 
         def append(r: Record) -> None:
             count = r.at(batch.counts) + ALL_TOKENS
-            x = self._normed(r, batch, hidden, norm, experts.router)
+            x = self._normed(r, batch, hidden, experts.router_norm or norm, experts.router)
             scores = self._floats("scores", tokens, num_experts)
             self._product(r, count, x, experts.router, scores, add=False)
+            if experts.router_norm:
+                x = self._normed(r, batch, hidden, norm, experts.router)
             chosen, ranked, weights, places, inputs, gated = (
                 self._shared(r, f"experts' {name}", num_bytes)
                 for name, num_bytes in (
@@ -212,7 +252,7 @@ class CpuOps:
             found = self._floats("experts' outputs", tokens * top_k, width)
             r.add(
                 shares, count, r.at(scores), num_experts * 4, num_experts, top_k, int(experts.normalized),
-                chosen, weights,
+                chosen, weights, 0 if experts.scales is None else r.at(experts.scales),
             )  # fmt: skip
             r.add(sort, count, num_experts, top_k, chosen, places, ranked)
             r.add(gather, count, top_k, ranked, x, act, inputs)
@@ -231,8 +271,8 @@ class CpuOps:
                     mixture.ROW * 8,
                 )  # fmt: skip
             r.add(
-                scatter, count, top_k, ranked, weights, r.at(found), width * 4, width, r.at(hidden),
-                hidden.stride(0) * 4,
+                scatter, count, top_k, ranked, weights, r.at(found), width * 4, width, r.at(into),
+                into.stride(0) * 4, int(out is not None),
             )  # fmt: skip
 
         self._on(append)
@@ -246,22 +286,26 @@ class CpuOps:
         q: Tensor,
         q_norm: Norm | None = None,
         k_norm: Norm | None = None,
+        v_norm: Norm | None = None,
     ) -> None:
-        scale = _bits(rows.LOG2_E * kv.score_scale)
-        turned = rope.cos.shape[1]
+        scale = bits(rows.LOG2_E * kv.score_scale)
+        turned, items = rope.cos.shape[1], qkv.shape[1] // kv.head_dim
+        assert items in (kv.num_heads, kv.num_heads + 2 * kv.num_kv_heads), (qkv.shape, kv.head_dim)
 
         def append(r: Record) -> None:
             count, step = r.at(batch.counts) + ALL_TOKENS, qkv.stride(0) * 4
-            heads, keys_at = (kv.num_heads, kv.num_kv_heads), kv.num_heads * kv.head_dim * 4
-            for norm, at, num in zip((q_norm, k_norm), (0, keys_at), heads, strict=True):
+            at = 0
+            heads = kv.num_heads, *(kv.num_kv_heads,) * (2 if items > kv.num_heads else 0)
+            for norm, num in zip((q_norm, k_norm, v_norm), heads, strict=False):
                 if norm is not None:
                     width = len(norm.gain)
                     pieces = num * kv.head_dim // width
                     head_norm = compiled(norms.make_head_norm, fast=True)
-                    r.add(head_norm, count, r.at(qkv) + at, step, pieces, width, *_gains(r, norm))
+                    r.add(head_norm, count, r.at(qkv) + at, step, pieces, width, *gains(r, norm))
+                at += num * kv.head_dim * 4
             r.add(
                 self._rope, count, r.at(batch.positions), r.at(batch.slots[kv.kind]), r.at(qkv), step,
-                r.at(rope.cos), r.at(rope.sin), turned, *_queries(r, q, kv), *_pages(r, kv), scale,
+                r.at(rope.cos), r.at(rope.sin), turned, *queries(r, q, kv), *pages(r, kv), scale, items,
             )  # fmt: skip
 
         self._on(append)
@@ -279,8 +323,8 @@ class CpuOps:
             partials = self._shared(r, "partials", attend.HEADER + capacity * row)
             r.add(
                 self._attend, r.at(batch.counts), r.at(batch.cu_lens), r.at(batch.positions), r.at(tables),
-                tables.stride(0) * 8, *_queries(r, q, kv), *_pages(r, kv), kv.window,
-                _bits(kv.soft_cap * rows.LOG2_E), partials, capacity, *self._own(r, task),
+                tables.stride(0) * 8, *queries(r, q, kv), *pages(r, kv), kv.window,
+                bits(kv.soft_cap * rows.LOG2_E), partials, capacity, *self._own(r, task),
             )  # fmt: skip
             r.add(
                 self._merge, r.at(batch.counts) + ALL_TOKENS, r.at(batch.positions), kv.num_heads,
@@ -290,8 +334,8 @@ class CpuOps:
 
         self._on(append)
 
-    def sampler(self, rows: int, vocabulary: int) -> None:
-        """The host draws."""
+    def sampler(self, rows: int, vocabulary: int, slots: int) -> CpuSampler:
+        return CpuSampler(self._team, rows, vocabulary, slots)
 
     def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
         pool[list(target)] = pool[list(source)]
@@ -347,7 +391,7 @@ class CpuOps:
         which = (CHOSEN_ROWS, r.at(batch.logit_rows)) if chosen else (ALL_TOKENS, 0)
         r.add(
             self._norm, r.at(batch.counts) + which[0], which[1], r.at(hidden), hidden.stride(0) * 4, width,
-            *_gains(r, norm), x, step, *self._own(r, (width + GROUP) * 4),
+            *gains(r, norm), x, step, *self._own(r, (width + GROUP) * 4),
         )  # fmt: skip
         return x
 
@@ -391,32 +435,6 @@ class CpuOps:
         data, size = r.at(gate.data), gate.pair_size * (1 if up else 2)
         return (
             data, units, size, count, self._matmul(gate.fmt), data, *second, gate.groups, units, size, x,
-            gate.groups * ACT, r.at(weight.bias), out, units * ACT, *map(_bits, CURVES[activation]),
+            gate.groups * ACT, r.at(weight.bias), out, units * ACT, r.at(CURVES[activation]),
             *self._own(r, walk.JOB + walk.CHUNK * 2 * ROWS * 4),
         )  # fmt: skip
-
-
-def _gains(r: Record, norm: Norm | None) -> tuple[int, int]:
-    """A norm's gains and eps; no gains, no norm."""
-    return (r.at(norm.gain), _bits(norm.eps)) if norm else (0, 0)
-
-
-def _queries(r: Record, q: Tensor, kv: KVLayer) -> tuple[int, int]:
-    """Where the queries of the first kv head lie, and the step to the next one's."""
-    return r.at(q), len(q) * kv.num_heads // kv.num_kv_heads * kv.head_dim * 4
-
-
-def _pages(r: Record, kv: KVLayer) -> tuple[int, ...]:
-    """A layer's part of the pool: address; steps to the next block, the values, the next head; shapes; the
-    scales' address, their steps to those of the values, the next head.
-    """
-    pool, heads, scales = kv.pool, kv.num_kv_heads, kv.scales
-    assert kv.head_dim % 16 == 0 and kv.block_size % 16 == 0 and kv.num_heads % heads == 0
-    assert pool.shape[4] == kv.block_size * kv.head_dim
-    block, layer, values, head = (pool.element_size() * step for step in pool.stride()[:4])
-    shapes = kv.block_size, kv.num_heads, heads, kv.head_dim
-    scaling = 0, 0, 0
-    if scales is not None:
-        assert pool.dtype == torch.int8 and 2 * scales.stride(0) == block
-        scaling = r.at(scales) + 2 * kv.layer * scales.stride(1), 2 * scales.stride(2), 2 * scales.stride(3)
-    return r.at(pool) + kv.layer * layer, block, values, head, *shapes, *scaling

@@ -10,7 +10,7 @@ other threads: a loader packs several matrices at once; plain_packing.py does th
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,8 @@ from ..weights import (
     Int5K,
     Int6,
     Int8,
+    Matrix,
+    Pieces,
     Weight,
 )
 from .layout import (
@@ -63,6 +65,7 @@ TABLED = {"iq4": IQ4, "fp4": FP4}
 # what a matrix may consist of, in the order in which streams.py takes their addresses
 TENSORS = ("packed", "values", "scale", "minimum", "super_scale", "super_minimum")
 DTYPES = {torch.float32: FLOAT32, torch.float16: FLOAT16, torch.bfloat16: BFLOAT16}  # of Dense matrices
+PIECE = 1 << 22  # values of a matrix that are in memory twice while it is packed
 FILL = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)  # without the interpreter's lock
 Array = NDArray[Any]
 
@@ -94,23 +97,25 @@ class PackedLinear:
     gated: bool
 
 
-def format_of(weight: Weight) -> int:
+def format_of(weight: Matrix) -> int:
     """What a matrix becomes."""
+    if isinstance(weight, Pieces):
+        weight = weight.make(0, 1)
     return TABLED[weight.table] if isinstance(weight, Int4T) else FORMATS[type(weight)]
 
 
-def pack(weights: Sequence[Weight], bias: torch.Tensor | None, gated: bool) -> PackedLinear:
+def pack(weights: Sequence[Matrix], bias: torch.Tensor | None, gated: bool) -> PackedLinear:
     """See Ops.pack. Neighbours of one format become one stream."""
     rows, width = sum(w.shape[0] for w in weights), weights[0].shape[1]
     assert all(w.shape[1] == width for w in weights), "stacked matrices have one input"
-    runs: list[list[Weight]] = []
+    runs: list[tuple[int, list[Matrix]]] = []
     for weight in weights:
-        before = runs[-1] if runs and format_of(runs[-1][0]) == format_of(weight) else None
-        if before and (gated or before[-1].shape[0] % ROWS == 0):
-            before.append(weight)
+        fmt, before = format_of(weight), runs[-1] if runs else None
+        if before and before[0] == fmt and (gated or before[1][-1].shape[0] % ROWS == 0):
+            before[1].append(weight)
         else:
-            runs.append([weight])
-    parts = tuple(_stream(run, gated and len(run) == 2) for run in runs)
+            runs.append((fmt, [weight]))
+    parts = tuple(_stream(fmt, run, gated and len(run) == 2) for fmt, run in runs)
     given = np.zeros(rows, np.float32) if bias is None else bias.float().numpy()
     if gated:
         assert len(weights) == 2 and weights[0].shape == weights[1].shape, "gate and up have one shape"
@@ -122,20 +127,35 @@ def pack(weights: Sequence[Weight], bias: torch.Tensor | None, gated: bool) -> P
     return PackedLinear(parts, laid, (rows, width), gated)
 
 
-def _stream(weights: Sequence[Weight], interleaved: bool) -> Part:
+def _stream(fmt: int, weights: Sequence[Matrix], interleaved: bool) -> Part:
     """Matrices of one format one below the other, or two of them pair by pair."""
-    fmt, groups = format_of(weights[0]), -(-weights[0].shape[1] // GROUP)
+    groups = -(-weights[0].shape[1] // GROUP)
     pairs = [-(-w.shape[0] // ROWS) for w in weights]
-    data = _aligned(sum(pairs), groups // SPAN[fmt], SUPER[fmt])
+    data = zeros(sum(pairs), groups // SPAN[fmt], SUPER[fmt])
     begin = 0
     for i, weight in enumerate(weights):
-        _fill(data[i::2] if interleaved else data[begin : begin + pairs[i]], weight, groups)
+        out = data[i::2] if interleaved else data[begin : begin + pairs[i]]
+        for first, piece in _pieces(weight):
+            _fill(out[first // ROWS : -(-(first + piece.shape[0]) // ROWS)], piece, groups)
         begin += pairs[i]
     return Part(fmt, data, sum(w.shape[0] for w in weights), groups)
 
 
-def _aligned(*shape: int) -> NDArray[np.uint8]:
-    """Zeros from a 64-byte border on, so that no vector straddles two cache lines."""
+def _pieces(weight: Matrix) -> Iterator[tuple[int, Weight]]:
+    """A matrix, or its rows as many at a time as make PIECE values, and where each piece begins."""
+    if not isinstance(weight, Pieces):
+        yield 0, weight
+        return
+    rows, width = weight.shape
+    step = max(1, PIECE // (width * ROWS)) * ROWS
+    for begin in range(0, rows, step):
+        yield begin, weight.make(begin, min(begin + step, rows))
+
+
+def zeros(*shape: int) -> NDArray[np.uint8]:
+    """Zero bytes from a 64-byte border on, so that no vector straddles two cache lines. They take no memory
+    until they are written.
+    """
     size = int(np.prod(shape))
     raw = np.zeros(size + 64, np.uint8)
     return raw[-raw.ctypes.data % 64 :][:size].reshape(shape)

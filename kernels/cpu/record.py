@@ -6,8 +6,6 @@ belong to lives as long as the record.
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +16,6 @@ from torch import Tensor
 from .threads import Team
 from .walk import ROW
 
-RUN = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)  # calls the walk without the interpreter's lock
 DTYPES = {torch.float32, torch.float16, torch.int8, torch.int64, torch.uint8}  # what kernels read and write
 
 
@@ -62,14 +59,19 @@ class Replay:
     """Runs a record."""
 
     team: Team
-    walk: Callable[..., None]
+    walk: int  # walk.make_walk's address
     program: np.ndarray
     clock: np.ndarray  # one cache line
-    give_way: int
+    arguments: np.ndarray  # of the walk
     kept: list[Any]
 
+    @staticmethod
+    def of(record: Record, team: Team, walk: int, give_way: int) -> Replay:
+        """That of a record, whose rows do not change any more."""
+        program, clock = record.program(), np.zeros(16, np.int64)
+        numbers = program.ctypes.data, len(program), clock.ctypes.data, give_way
+        return Replay(team, walk, program, clock, np.array(numbers, np.int64), record.kept)
+
     def __call__(self) -> None:
-        run, program, clock, give_way = self.walk, self.program, self.clock.ctypes.data, self.give_way
-        self.clock[:] = 0
-        where, length = program.ctypes.data, len(program)
-        self.team.run(lambda thread, count: run(where, length, clock, give_way, thread, count))
+        self.clock[0] = 0
+        self.team.run(self.walk, self.arguments.ctypes.data)

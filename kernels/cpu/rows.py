@@ -74,10 +74,10 @@ def quantize(source: int, groups: int, target: int) -> None:
 @emitted()
 def gate(e: Emitter, gate_up: Value, curve_at: Value) -> None:
     """32 gates and then 32 ups become 32 times gate / (1 + 2^x) * (up + lift), x = gate * (a + b * gate^2),
-    the gate at most `limit`, up between -limit and limit: four floats stand at `curve_at`, 8 bytes apart.
+    the gate at most `limit`, up between -limit and limit: four floats stand at `curve_at`.
     SiLU is a = -log2(e), b = 0. GELU's tanh form, y (1 + tanh(u)) / 2, is y / (1 + e^-2u).
     """
-    a, b, limit, lift = (e.load_splat(curve_at + offset, F32) for offset in (0, 8, 16, 24))
+    a, b, limit, lift = (e.load_splat(curve_at + offset, F32) for offset in (0, 4, 8, 12))
     most, least = e.value(V16F32, 126.0), e.value(V16F32, -126.0)
     for offset in (0, 64):
         raw, up = (e.smallest(e.load(gate_up + (offset + part), V16F32), limit) for part in (0, 128))
@@ -122,6 +122,25 @@ def make_norm() -> Callable[[int, int, int], None]:
     return norm
 
 
+def make_gates() -> Callable[[int, int, int], None]:
+    """out[t] = act(x[t]) * up[t], in activation groups; `curve` is the address of act's four floats."""
+
+    def gates(args: int, thread: int, n: int) -> None:
+        count_at, rows, step, ups, up_step, width, curve, out, out_step, mine, mine_step = unpack(args, 11)
+        groups, pair = (width + GROUP - 1) // GROUP, mine + thread * mine_step
+        for item in range(thread, i64(count_at)[0] * groups, n):
+            t, g = item // groups, item % groups
+            x, up = f32(rows + t * step + g * 4 * GROUP), f32(ups + t * up_step + g * 4 * GROUP)
+            both, there = f32(pair), min(GROUP, width - g * GROUP)
+            for k in range(GROUP):
+                both[k] = x[k] if k < there else np.float32(0)
+                both[GROUP + k] = up[k] if k < there else np.float32(0)
+            gate(pair, curve)
+            quantize(pair, 1, out + t * out_step + g * ACT)
+
+    return gates
+
+
 @njit
 def _write(small: int, x: np.ndarray, depth: int, step: int, at: int, scale_at: int) -> None:
     """D floats into the cache, `step` numbers apart: as float16, or as int8 with their scale."""
@@ -140,15 +159,16 @@ def _write(small: int, x: np.ndarray, depth: int, step: int, at: int, scale_at: 
 
 def make_rope(small: int) -> Callable[[int, int, int], None]:
     """Queries turned, scaled and gathered by kv head into q [kv heads, tokens * group, D] float32; keys
-    turned, and with the values written to their slots, float16 or (`small`) int8.
+    turned, and with the values written to their slots, float16 or (`small`) int8. The first `items` heads of
+    a row: all, or the queries'.
     """
     size = 1 if small else 2  # bytes of a number in the cache
 
     def rope(args: int, thread: int, n: int) -> None:
         (count_at, positions, slots, qkv, qkv_step, cos, sin, turned, q, q_step, pool, block_step, kv_step,
          head_step, block_size, heads, kv_heads, depth, scales, scales_kv_step, scales_head_step,
-         scale_bits) = unpack(args, 22)  # fmt: skip
-        group, items, scale = heads // kv_heads, heads + 2 * kv_heads, as_float(scale_bits)
+         scale_bits, items) = unpack(args, 23)  # fmt: skip
+        group, scale = heads // kv_heads, as_float(scale_bits)
         for item in range(thread, i64(count_at)[0] * items, n):
             t, h = item // items, item % items
             x, angles = f32(qkv + t * qkv_step + h * depth * 4), i64(positions)[t] * turned * 4

@@ -1,9 +1,9 @@
-"""The threads that walk a record together: plain Python threads, each on a core of its own, woken once per
-step.
+"""The threads that run a kernel together: each on a core of its own, asleep in compiled code between runs.
 
 They are all ours: the caller waits, and its own thread is never pinned, for other libraries' threads inherit
-their maker's mask. A run cannot be left half handed out, which would leave some threads polling for ever for
-the others. This file knows no kernels.
+their maker's mask. Nobody needs the interpreter's lock to begin, for which those who hear the last step's
+tokens may stand in line; and a run is one call of compiled code, which no signal leaves half handed out. They
+sleep on the interpreter's own locks, which every system has. This file knows no model.
 """
 
 from __future__ import annotations
@@ -14,15 +14,21 @@ import os
 import sys
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable
-from itertools import repeat
 from pathlib import Path
-from queue import SimpleQueue
 
-Work = Callable[[int, int], None]  # (thread, number of threads): what all threads run at once
-Errors = list[BaseException | None]
-Job = tuple[Work, Errors, SimpleQueue[None]]  # each thread adds its error or None to the list, then rings
+import numpy as np
+
+from .machine import arrive, call, compiled, i64, lock, unlock
+
+# What a run is: the kernel (0: the threads end), its arguments, how many threads have ended it; two functions
+# of the interpreter, the caller's lock, each thread's lock.
+KERNEL, ARGUMENTS, ENDED, ACQUIRE, RELEASE, CALLER, LOCKS = range(7)
+CALL = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)  # calls compiled code without the interpreter's lock
+PYTHON = ctypes.pythonapi
+PYTHON.PyThread_allocate_lock.restype = ctypes.c_void_p
+PYTHON.PyThread_free_lock.argtypes = [ctypes.c_void_p]
+PYTHON.PyThread_acquire_lock.argtypes = [ctypes.c_void_p, ctypes.c_int]
 
 
 def physical_cores() -> list[int]:
@@ -62,7 +68,7 @@ def yield_address() -> int:
         function = ctypes.WinDLL("kernel32").SwitchToThread
     else:
         function = ctypes.CDLL(None).sched_yield
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+    return _address(function)
 
 
 def _pin(core: int) -> None:
@@ -77,65 +83,87 @@ def _pin(core: int) -> None:
             os.sched_setaffinity(0, {core})
 
 
-def _serve(queue: SimpleQueue[Job | None], thread: int, count: int, core: int) -> None:
+def make_serve() -> Callable[[int, int, int], None]:
+    """What a thread does all its life: wait, run a kernel, say so."""
+
+    def serve(run: int, thread: int, n: int) -> None:
+        while True:
+            lock(i64(run)[ACQUIRE], i64(run)[LOCKS + thread])
+            if i64(run)[KERNEL] == 0:
+                return
+            call(i64(run)[KERNEL], i64(run)[ARGUMENTS], thread, n)
+            if arrive(run + 8 * ENDED) == n - 1:
+                unlock(i64(run)[RELEASE], i64(run)[CALLER])
+
+    return serve
+
+
+def make_start() -> Callable[[int, int, int], None]:
+    """Wake all `n` threads and wait until they have ended the run."""
+
+    def start(run: int, _: int, n: int) -> None:
+        i64(run)[ENDED] = 0
+        for thread in range(n):
+            unlock(i64(run)[RELEASE], i64(run)[LOCKS + thread])
+        lock(i64(run)[ACQUIRE], i64(run)[CALLER])
+
+    return start
+
+
+def _address(function: object) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+
+
+def _closed_lock() -> int:
+    made = PYTHON.PyThread_allocate_lock()
+    PYTHON.PyThread_acquire_lock(made, 1)
+    return int(made)
+
+
+def _live(run: np.ndarray, thread: int, count: int, core: int) -> None:
     _pin(core)
-    while (job := queue.get()) is not None:
-        work, errors, bell = job
-        try:
-            work(thread, count)
-        except BaseException as error:  # handed to the caller
-            errors.append(error)
-        else:
-            errors.append(None)
-        bell.put(None)
-        del job, work, errors, bell
+    CALL(compiled(make_serve))(run.ctypes.data, thread, count)
 
 
-def _hand_out(queues: list[SimpleQueue[Job | None]], job: Job | None) -> None:
-    """To all or to none: inside one call of compiled code no signal handler, so no KeyboardInterrupt, comes
-    between.
-    """
-    deque(map(SimpleQueue.put, queues, repeat(job)), maxlen=0)
-
-
-def _stop(queues: list[SimpleQueue[Job | None]], threads: list[threading.Thread]) -> None:
-    _hand_out(queues, None)
+def _stop(run: np.ndarray, threads: list[threading.Thread]) -> None:
+    run[KERNEL] = 0
+    for own in run[LOCKS:]:
+        PYTHON.PyThread_release_lock(ctypes.c_void_p(int(own)))
     for thread in threads:
         thread.join()
+    for own in run[CALLER:]:
+        PYTHON.PyThread_free_lock(int(own))
 
 
 class Team:
-    """`count` threads that run a function together."""
+    """`count` threads that run a kernel together."""
 
     def __init__(self, count: int) -> None:
         assert count >= 1
         cores = physical_cores()
         self.count = count
-        self._queues: list[SimpleQueue[Job | None]] = [SimpleQueue() for _ in range(count)]
-        self._threads: list[threading.Thread] = []
-        # also called when the team is forgotten, and at the interpreter's end
-        self.close = weakref.finalize(self, _stop, self._queues, self._threads)
-        for i, queue in enumerate(self._queues):
-            thread = threading.Thread(
-                target=_serve, args=(queue, i, count, cores[i % len(cores)]), name=f"kernel-{i}", daemon=True
+        functions = PYTHON.PyThread_acquire_lock, PYTHON.PyThread_release_lock
+        locks = [_closed_lock() for _ in range(1 + count)]
+        self._run = np.array([0, 0, 0, *map(_address, functions), *locks], np.int64)
+        self._start = CALL(compiled(make_start))
+        self._threads = [
+            threading.Thread(
+                target=_live,
+                args=(self._run, i, count, cores[i % len(cores)]),
+                name=f"kernel-{i}",
+                daemon=True,
             )
+            for i in range(count)
+        ]
+        for thread in self._threads:
             thread.start()
-            self._threads.append(thread)
+        # also called when the team is forgotten, and at the interpreter's end
+        self.close = weakref.finalize(self, _stop, self._run, self._threads)
 
-    def run(self, work: Work) -> None:
-        """work(thread, count) on every thread at once; returns when all have returned. An interrupt is raised
-        after that.
+    def run(self, kernel: int, arguments: int) -> None:
+        """kernel(arguments, thread, number of threads) on every thread at once, both by their address;
+        returns when all have returned.
         """
         assert self.close.alive, "the team is closed"
-        errors: Errors = []
-        bell: SimpleQueue[None] = SimpleQueue()
-        _hand_out(self._queues, (work, errors, bell))
-        interrupt = None
-        while len(errors) < self.count:  # not a count of rings: an interrupt may swallow one
-            try:
-                bell.get()
-            except BaseException as caught:
-                interrupt = caught
-        for error in (interrupt, *errors):
-            if error is not None:
-                raise error
+        self._run[KERNEL], self._run[ARGUMENTS] = kernel, arguments
+        self._start(self._run.ctypes.data, 0, self.count)

@@ -15,14 +15,14 @@ from .rows import gate, quantize
 
 ROW = 32
 CHUNK = 96  # tokens whose gates and ups stay in the first cache
-CURVE = 16  # place of an activation's four floats among the arguments of `gated`
 JOB = 128  # bytes at the start of a thread's workspace: the arguments it hands to tiles.make_matmul
 
 
-def make_walk() -> Callable[[int, int, int, int, int, int], None]:
+def make_walk() -> Callable[[int, int, int], None]:
     """Run a record. `clock` is the address of a zero of this run's own, `give_way` that of sched_yield."""
 
-    def walk(program: int, rows: int, clock: int, give_way: int, thread: int, n: int) -> None:
+    def walk(args: int, thread: int, n: int) -> None:
+        program, rows, clock, give_way = unpack(args, 4)
         goal = 0
         for r in range(rows):
             row = program + r * (ROW * 8)
@@ -67,7 +67,7 @@ def make_linear() -> Callable[[int, int, int], None]:
 
 
 def make_gated() -> Callable[[int, int, int], None]:
-    """out[t] = act(gate @ x[t]) * (up @ x[t]), in activation groups; act's four floats are arguments.
+    """out[t] = act(gate @ x[t]) * (up @ x[t]), in activation groups; `curve`: where act's four floats stand.
 
     A unit is a pair of gates and one of ups, interleaved in one stream, or in two where their formats differ
     (`up_matmul` is not 0). Their bias is interleaved in both cases.
@@ -75,7 +75,7 @@ def make_gated() -> Callable[[int, int, int], None]:
 
     def gated(args: int, thread: int, n: int) -> None:
         (next_w, next_units, next_size, count_at, matmul, w, up_matmul, up_w, groups, units, size, x, x_step,
-         bias, out, out_step, _, _, _, _, mine, mine_step) = unpack(args, 22)  # fmt: skip
+         bias, out, out_step, curve, mine, mine_step) = unpack(args, 19)  # fmt: skip
         count, mine = i64(count_at)[0], mine + thread * mine_step
         lo, hi = units * thread // n, units * (thread + 1) // n
         job, gate_up, end = i64(mine), mine + JOB, w + hi * size
@@ -95,7 +95,7 @@ def make_gated() -> Callable[[int, int, int], None]:
                     job[7], job[9] = bias, gate_up - u * 256
                     call(matmul, mine, 2 * u, 2 * u + 2)
                 for i in range(job[6]):
-                    gate(gate_up + i * 256, args + 8 * CURVE)
+                    gate(gate_up + i * 256, curve)
                     quantize(gate_up + i * 256, 1, out + (t + i) * out_step + u * ACT)
 
     return gated

@@ -23,30 +23,33 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """A target's tiles: for heads of up to 128 values, the same in 8 bits, and for longer heads."""
+    """A target's tiles: for heads of up to 128 values, the same in 8 bits, for up to 256, and longer ones."""
 
     short: Tiles
     short_8bit: Tiles
     long: Tiles
+    longest: Tiles
 
     def of(self, dim: int, is_8bit: bool) -> Tiles:
-        return self.long if dim > 128 else self.short_8bit if is_8bit else self.short
+        if dim > 128:
+            return self.longest if dim > 256 else self.long
+        return self.short_8bit if is_8bit else self.short
 
 
-_ANSWERS = Shapes(Tiles(16, 64, 2, 2), Tiles(16, 64, 2, 2), Tiles(16, 32, 4, 2))
-_PROMPTS = Shapes(Tiles(128, 64, 8, 2), Tiles(64, 32, 8, 2), Tiles(64, 32, 8, 2))
-_NEW_PROMPTS = Shapes(Tiles(128, 64, 8, 3), Tiles(128, 32, 8, 3), Tiles(64, 32, 8, 2))
-_SUMS = Shapes(Tiles(4, 16, 2, 1), Tiles(4, 16, 2, 1), Tiles(4, 16, 4, 1))
+_ANSWERS = Shapes(Tiles(16, 64, 2, 2), Tiles(16, 64, 2, 2), Tiles(16, 32, 4, 2), Tiles(16, 16, 8, 1))
+_PROMPTS = Shapes(Tiles(128, 64, 8, 2), Tiles(64, 32, 8, 2), Tiles(64, 32, 8, 2), Tiles(32, 16, 8, 1))
+_NEW_PROMPTS = Shapes(Tiles(128, 64, 8, 3), Tiles(128, 32, 8, 3), Tiles(64, 32, 8, 2), Tiles(32, 16, 8, 1))
+_SUMS = Shapes(Tiles(4, 16, 2, 1), Tiles(4, 16, 2, 1), Tiles(4, 16, 4, 1), Tiles(4, 16, 8, 1))
 ANSWERS = {
     **dict.fromkeys((*TARGETS, "interpreter"), _ANSWERS),
     "sm_75": _SUMS,
-    "gfx1100": Shapes(Tiles(16, 32, 4, 1), Tiles(16, 32, 4, 1), Tiles(16, 16, 8, 1)),
-    "gfx942": Shapes(Tiles(16, 64, 4, 2), Tiles(16, 64, 4, 2), Tiles(16, 32, 4, 2)),
+    "gfx1100": Shapes(Tiles(16, 32, 4, 1), Tiles(16, 32, 4, 1), Tiles(16, 16, 8, 1), Tiles(16, 16, 8, 1)),
+    "gfx942": Shapes(Tiles(16, 64, 4, 2), Tiles(16, 64, 4, 2), Tiles(16, 32, 4, 2), Tiles(16, 16, 8, 1)),
 }
 # sm_75 has none: its prompts are gathered and left to torch.
 PROMPTS = {
     **dict.fromkeys((*MATRIX, "interpreter"), _PROMPTS),
     **dict.fromkeys(("sm_90", "sm_100"), _NEW_PROMPTS),
-    "gfx1100": Shapes(Tiles(32, 32, 4, 1), Tiles(32, 16, 4, 1), Tiles(16, 16, 8, 1)),
-    "gfx942": Shapes(Tiles(64, 64, 4, 2), Tiles(64, 32, 4, 2), Tiles(32, 32, 4, 1)),
+    "gfx1100": Shapes(Tiles(32, 32, 4, 1), Tiles(32, 16, 4, 1), Tiles(16, 16, 8, 1), Tiles(16, 16, 8, 1)),
+    "gfx942": Shapes(Tiles(64, 64, 4, 2), Tiles(64, 32, 4, 2), Tiles(32, 32, 4, 1), Tiles(16, 16, 8, 1)),
 }

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..transfer import send
 from .targets import Shipped
 
 TILE = 2048  # words of 4 bytes, for one program
@@ -35,7 +36,8 @@ def copy(from_pool: Tensor, to_pool: Tensor, source: Sequence[int], target: Sequ
         return
     device = to_pool.device if to_pool.is_cuda else from_pool.device
     words_from, words_to = _words(from_pool), _words(to_pool)
-    pairs = torch.tensor([*source, *target], dtype=torch.int64).to(device, non_blocking=True)
+    pairs = torch.empty(2 * len(source), dtype=torch.int64, device=device)
+    send(torch.tensor([*source, *target]), pairs)
     words = words_from.shape[1]
     _copy[(len(source), triton.cdiv(words, TILE))](
         words_from, words_to, pairs, len(source), words, words_from.stride(0), words_to.stride(0),

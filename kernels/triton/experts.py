@@ -95,9 +95,13 @@ class Mixtures:
         self.linear = linear
         self._stacks: dict[int, tuple[Experts, Stack, Stack]] = {}  # by identity, which the tuple keeps alive
 
-    def add(self, x: Tensor, experts: Experts, hidden: Tensor) -> None:
-        """hidden[t] += sum of share_x * down_x @ act(gate_x @ x[t], up_x @ x[t]) over t's experts x."""
-        chosen, shares = self._choose(x, experts)
+    def add(self, x: Tensor, experts: Experts, hidden: Tensor, asked: Tensor | None = None) -> None:
+        """hidden[t] += sum of share_x * down_x @ act(gate_x @ x[t], up_x @ x[t]) over t's experts x. In x's
+        place the router reads `asked`, if there is any.
+        """
+        chosen, shares = self._choose(x if asked is None else asked, experts)
+        if experts.scales is not None:
+            shares *= experts.scales[chosen.long()]
         if not self.linear.target.matrix:
             one_by_one(self.linear, x, experts, hidden, chosen, shares)
             return

@@ -21,7 +21,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ..ops import Activation
-from ..weights import Weight
+from ..weights import Matrix
 from .configs import Tile, Vector, form_of
 from .int8 import quantize_rows
 from .packing import PackedMatrix as PackedMatrix, pack
@@ -70,7 +70,7 @@ class Linear:
         return self.partial.nbytes + self.tickets.nbytes
 
     def pack(
-        self, weights: Sequence[Weight], bias: Tensor | None = None, gated: bool = False
+        self, weights: Sequence[Matrix], bias: Tensor | None = None, gated: bool = False
     ) -> PackedMatrix:
         """See Ops.pack."""
         return pack(weights, bias, gated, dtype=self.dtype, swapped=self.assembly, device=self.device)

@@ -8,6 +8,7 @@ a CUDA graph of what the batch then held: it serves all later steps of as many s
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,8 +16,8 @@ import torch
 from torch import Tensor
 
 from ..ops import Activation, Experts, ForwardBatch, KVLayer, Norm, Rope, Storage
-from ..reference import attend
-from ..weights import Weight
+from ..reference import ACTIVATIONS, attend
+from ..weights import Matrix
 from . import attention, blocks, rows
 from .attention_tiles import PROMPTS
 from .experts import Mixtures
@@ -25,7 +26,7 @@ from .packing import PackedMatrix
 from .sampling import Sampler
 from .targets import Target, target_of
 
-RECORDS_BYTES = 2**28  # what graphs take; not measured on a card yet, so meant to be enough
+RECORDS_BYTES = 2**28  # what graphs take, to plan with until it is measured
 KV_DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.int8, torch.float8_e4m3fn)
 
 
@@ -54,11 +55,12 @@ class TritonOps:
         self.mixtures = Mixtures(self.linear)
         self.work = attention.Workspace.of(self.device)
         self.records_by_size = self.device.type == "cuda"
+        self.depth = int(self.device.type == "cuda")
         self.workspace_bytes = self.linear.workspace_bytes + (RECORDS_BYTES if self.records_by_size else 0)
-        self._pool: Any = None  # memory that all records share: one runs at a time
+        self._last_graph: Callable[[], Any] = lambda: None  # whose memory the next record shares
 
     def pack(
-        self, weights: Sequence[Weight], bias: Tensor | None = None, gated: bool = False
+        self, weights: Sequence[Matrix], bias: Tensor | None = None, gated: bool = False
     ) -> PackedMatrix:
         """See Ops.pack."""
         assert not gated or len(weights) == 2, f"gated takes gate and up, not {len(weights)} matrices"
@@ -81,10 +83,11 @@ class TritonOps:
         with torch.cuda.stream(stream):
             forward()
         torch.cuda.current_stream().wait_stream(stream)
-        self._pool = self._pool or torch.cuda.graph_pool_handle()
+        last = self._last_graph()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
+        with torch.cuda.graph(graph, pool=last.pool() if last else None):  # one runs at a time
             forward()
+        self._last_graph = weakref.ref(graph)
         return graph.replay
 
     def embed(self, batch: ForwardBatch, table: PackedMatrix, hidden: Tensor, scale: float = 1.0) -> None:
@@ -108,15 +111,17 @@ class TritonOps:
         q: Tensor,
         q_norm: Norm | None = None,
         k_norm: Norm | None = None,
+        v_norm: Norm | None = None,
     ) -> None:
         """See Ops.rope_write."""
         tokens = self._count(batch, 0, qkv, q)
         self._check_layer(kv)
         width = kv.num_heads * kv.head_dim
-        check_rows("qkv", qkv, width + 2 * kv.num_kv_heads * kv.head_dim, torch.float32)
+        written = 0 if qkv.shape[1] == width else 2 * kv.num_kv_heads * kv.head_dim
+        check_rows("qkv", qkv, width + written, torch.float32)
         check_rows("q", q, width, self.dtype)
         check_rows("the rope's cosines", rope.cos, rope.cos.shape[1], torch.float32)
-        rows.rope_write(batch, qkv[:tokens], rope, kv, q, q_norm, k_norm)
+        rows.rope_write(batch, qkv[:tokens], rope, kv, q, q_norm, k_norm, v_norm)
 
     def attention(self, batch: ForwardBatch, q: Tensor, kv: KVLayer, out: Tensor) -> None:
         """See Ops.attention. Prompts on a card without matrix units are left to torch."""
@@ -136,15 +141,36 @@ class TritonOps:
         hidden: Tensor,
         norm: Norm | None = None,
         scale: float = 1.0,
+        keep: float = 1.0,
     ) -> None:
         """See Ops.linear_add."""
         tokens = self._count(batch, 0, x, hidden)
-        if norm is None:
+        if norm is None and keep == 1.0:
             self.linear.apply(x[:tokens], weight, hidden[:tokens], add=True, scale=scale)
             return
         product = torch.empty_like(hidden[:tokens])
         self.linear.apply(x[:tokens], weight, product)
-        rows.add_normed(product, norm, hidden[:tokens], scale)
+        self.add(batch, product, hidden, norm, scale, keep)
+
+    def add(
+        self,
+        batch: ForwardBatch,
+        x: Tensor,
+        hidden: Tensor,
+        norm: Norm | None = None,
+        scale: float = 1.0,
+        keep: float = 1.0,
+    ) -> None:
+        """See Ops.add."""
+        tokens = self._count(batch, 0, x, hidden)
+        into = hidden[:tokens]
+        if keep != 1.0:
+            into.copy_(keep * into if keep else torch.zeros_like(into))
+        if norm is None:
+            into.add_(x[:tokens], alpha=scale)
+            return
+        runs = (-1, len(norm.gain))
+        rows.add_normed(x[:tokens].view(runs), norm, into.view(runs), scale)
 
     def norm_gated_linear(
         self,
@@ -159,12 +185,32 @@ class TritonOps:
         tokens = self._count(batch, 0, hidden, out)
         self.linear.apply(self._normed(hidden[:tokens], norm), weight, out[:tokens], activation=activation)
 
+    def gate(
+        self,
+        batch: ForwardBatch,
+        x: Tensor,
+        up: Tensor,
+        out: Tensor,
+        activation: Activation = "silu",
+    ) -> None:
+        """See Ops.gate: little work, left to torch."""
+        tokens = self._count(batch, 0, x, out)
+        out[:tokens] = ACTIVATIONS[activation](x[:tokens], up[:tokens])
+
     def norm_experts_add(
-        self, batch: ForwardBatch, hidden: Tensor, norm: Norm | None, experts: Experts
+        self,
+        batch: ForwardBatch,
+        hidden: Tensor,
+        norm: Norm | None,
+        experts: Experts,
+        out: Tensor | None = None,
     ) -> None:
         """See Ops.norm_experts_add."""
         tokens = self._count(batch, 0, hidden)
-        self.mixtures.add(self._normed(hidden[:tokens], norm), experts, hidden[:tokens])
+        x, router_norm = hidden[:tokens], experts.router_norm
+        asked = self._normed(x, router_norm) if router_norm else None
+        into = x if out is None else out[:tokens].zero_()
+        self.mixtures.add(self._normed(x, norm), experts, into, asked)
 
     def logits(
         self,
@@ -183,14 +229,18 @@ class TritonOps:
         rows.rms_norm(hidden, norm, x, batch.logit_rows)
         self.linear.apply(x, weight, out[:wanted], soft_cap=soft_cap)
 
-    def sampler(self, rows: int, vocabulary: int) -> Sampler:
+    def sampler(self, rows: int, vocabulary: int, slots: int) -> Sampler:
         """See Ops.sampler."""
-        return Sampler(self.device, rows, vocabulary)
+        return Sampler(self.device, rows, vocabulary, slots)
 
     def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
         """See Ops.copy_blocks."""
         check_blocks(pool, [*source, *target])
         blocks.copy(pool, pool, source, target)
+
+    def free_memory(self) -> int | None:
+        """See Ops.free_memory. What torch keeps for later counts as taken."""
+        return torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else None
 
     def close(self) -> None:
         """No threads of its own."""

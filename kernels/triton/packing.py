@@ -20,7 +20,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..weights import Dense, Fp8, Int2K, Int3K, Int4, Int4K, Int4T, Int4Z, Int5, Int5K, Int6, Int8, Weight
+from ..weights import (
+    Dense,
+    Fp8,
+    Int2K,
+    Int3K,
+    Int4,
+    Int4K,
+    Int4T,
+    Int4Z,
+    Int5,
+    Int5K,
+    Int6,
+    Int8,
+    Matrix,
+    Weight,
+    whole,
+)
 from .fp8 import pack_fp8
 from .int4 import pack_int4, pack_int4k, pack_int4z
 from .int8 import pack_int5, pack_int5k, pack_int8, pack_rounded
@@ -63,7 +79,7 @@ def pack_part(weight: Weight, dtype: torch.dtype, swapped: bool) -> Part:
 
 
 def pack(
-    weights: Sequence[Weight],
+    matrices: Sequence[Matrix],
     bias: Tensor | None,
     gated: bool,
     *,
@@ -74,6 +90,7 @@ def pack(
     """See Ops.pack. `swapped`: the kernels take bytes apart by inline assembly. A gate and an up that differ
     in format become dense. Raises ValueError where widths differ.
     """
+    weights = [whole(matrix) for matrix in matrices]
     widths = {weight.shape[1] for weight in weights}
     if len(widths) != 1:
         raise ValueError(f"Matrices with {sorted(widths)} inputs cannot be stacked; they need the same.")

@@ -79,16 +79,18 @@ def _fitted(x, scale, LARGEST: tl.constexpr, POOL):
 
 @triton.jit
 def _rope_write(
-    QKV, Q, POOL, SCALES, COUNTS, POSITIONS, SLOTS, COS, SIN, Q_GAIN, K_GAIN, q_eps, k_eps,
-    block_stride, kind_stride, head_stride, scale_block_stride, scale_kind_stride,
+    QKV, Q, POOL, SCALES, COUNTS, POSITIONS, SLOTS, COS, SIN, Q_GAIN, K_GAIN, V_GAIN, q_eps, k_eps,
+    v_eps, block_stride, kind_stride, head_stride, scale_block_stride, scale_kind_stride,
     H: tl.constexpr, KV: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, R2: tl.constexpr,
     PAIRS: tl.constexpr, REST: tl.constexpr, HB: tl.constexpr,
-    Q_NORM: tl.constexpr, K_NORM: tl.constexpr, QP: tl.constexpr, KP: tl.constexpr, LARGEST: tl.constexpr,
+    Q_NORM: tl.constexpr, K_NORM: tl.constexpr, V_NORM: tl.constexpr, QP: tl.constexpr, KP: tl.constexpr,
+    LARGEST: tl.constexpr,
 ):  # fmt: skip
     """Grid (token, groups of HB heads: first those of queries, then of keys, then of values).
 
     A head is three runs: R2 values, the R2 that turn with them, and the rest; PAIRS and REST are these
-    lengths as powers of two. Q_NORM, K_NORM: 0 none, 1 each head, 2 all heads together.
+    lengths as powers of two. Q_NORM, K_NORM: 0 none, 1 each head, 2 all heads together; V_NORM: 0 or 1. KV 0:
+    rows have queries alone.
     """
     t = tl.program_id(0).to(tl.int64)
     if t >= tl.load(COUNTS):
@@ -114,11 +116,14 @@ def _rope_write(
             rstd = _rstd(row, squares, q_eps, D, H * D if Q_NORM == 2 else 0, QP)
             gain = Q_GAIN + (head[:, None] * D if Q_NORM == 2 else 0)
             first, second, third = _scaled(first, second, third, rstd, gain, i, rest, pairs, others, R2)
-    elif not is_v:  # noqa: SIM102 - one is known to the compiler
+    elif not is_v:
         if K_NORM:
             rstd = _rstd(row, squares, k_eps, D, KV * D if K_NORM == 2 else 0, KP)
             gain = K_GAIN + (head[:, None] * D if K_NORM == 2 else 0)
             first, second, third = _scaled(first, second, third, rstd, gain, i, rest, pairs, others, R2)
+    elif V_NORM:
+        rstd = _rstd(row, squares, v_eps, D, 0, KP)
+        first, second, third = _scaled(first, second, third, rstd, V_GAIN, i, rest, pairs, others, R2)
     if not is_v:
         turn = tl.load(POSITIONS + t) * R2 + i
         cos, sin = tl.load(COS + turn, mask=i < R2)[None], tl.load(SIN + turn, mask=i < R2)[None]
@@ -174,22 +179,24 @@ def rope_write(
     q: Tensor,
     q_norm: Norm | None,
     k_norm: Norm | None,
+    v_norm: Norm | None = None,
 ) -> None:
     """See Ops.rope_write; for all rows of qkv that are tokens of the step."""
     pool = kv.pool[:, kv.layer]
     scales = pool if kv.scales is None else kv.scales[:, kv.layer]
     pairs = rope.cos.shape[1]
-    heads, kv_heads, dim = kv.num_heads, kv.num_kv_heads, kv.head_dim
+    heads, dim = kv.num_heads, kv.head_dim
+    kv_heads = (qkv.shape[1] // dim - heads) // 2
     groups = triton.cdiv(heads, HEADS_AT_ONCE) + 2 * triton.cdiv(kv_heads, HEADS_AT_ONCE)
     _rope_write[(len(qkv), groups)](
         qkv, q, pool, scales, batch.counts, batch.positions, batch.slots[kv.kind], rope.cos, rope.sin,
-        q_norm.gain if q_norm else qkv, k_norm.gain if k_norm else qkv,
-        q_norm.eps if q_norm else 0.0, k_norm.eps if k_norm else 0.0,
+        *(norm.gain if norm else qkv for norm in (q_norm, k_norm, v_norm)),
+        *(norm.eps if norm else 0.0 for norm in (q_norm, k_norm, v_norm)),
         pool.stride(0), pool.stride(1), pool.stride(2), scales.stride(0), scales.stride(1),
         H=heads, KV=kv_heads, D=dim, BLOCK=kv.block_size, R2=pairs,
         PAIRS=triton.next_power_of_2(pairs or 1), REST=triton.next_power_of_2(dim - 2 * pairs or 1),
-        HB=HEADS_AT_ONCE, Q_NORM=_reach(q_norm, dim), K_NORM=_reach(k_norm, dim),
-        QP=triton.next_power_of_2(heads * dim), KP=triton.next_power_of_2(kv_heads * dim),
+        HB=HEADS_AT_ONCE, Q_NORM=_reach(q_norm, dim), K_NORM=_reach(k_norm, dim), V_NORM=_reach(v_norm, dim),
+        QP=triton.next_power_of_2(heads * dim), KP=triton.next_power_of_2(kv_heads * dim or 1),
         LARGEST=0.0 if kv.scales is None else LARGEST[kv.pool.dtype], num_warps=2,
     )  # fmt: skip
 
@@ -217,15 +224,15 @@ def _norm_shipped(name: str, width: int, into: str, **flags: bool) -> Shipped:
 def _rope_shipped(name: str, kv_type: str, targets: tuple[str, ...] = EVERYWHERE, **more: float) -> Shipped:
     """An 8B model's heads: 32 of queries, 8 of keys, 128 values each, in blocks of 64."""
     pointers = {
-        **dict.fromkeys(("QKV", "COS", "SIN", "Q_GAIN", "K_GAIN"), "*fp32"),
+        **dict.fromkeys(("QKV", "COS", "SIN", "Q_GAIN", "K_GAIN", "V_GAIN"), "*fp32"),
         **dict.fromkeys(("COUNTS", "POSITIONS", "SLOTS"), "*i64"),
         **{"Q": "*bf16", "POOL": f"*{kv_type}", "SCALES": "*fp16"},
     }
     strides = ("block_stride", "kind_stride", "head_stride", "scale_block_stride", "scale_kind_stride")
-    flags = {"Q_NORM": 0, "K_NORM": 0, "QP": 4096, "KP": 1024, "LARGEST": 0.0, **more}
+    flags = {"Q_NORM": 0, "K_NORM": 0, "V_NORM": 0, "QP": 4096, "KP": 1024, "LARGEST": 0.0, **more}
     return Shipped(
         name, _rope_write,
-        {**pointers, "q_eps": "fp32", "k_eps": "fp32", **dict.fromkeys(strides, "i32")},
+        {**pointers, **dict.fromkeys(("q_eps", "k_eps", "v_eps"), "fp32"), **dict.fromkeys(strides, "i32")},
         {"H": 32, "KV": 8, "D": 128, "BLOCK": 64, "R2": 64, "PAIRS": 64, "REST": 1, "HB": HEADS_AT_ONCE,
          **flags},
         targets, aligned=strides, warps=2, spills={"sm_100": 3} if flags["Q_NORM"] == 2 else {},
@@ -239,6 +246,7 @@ SHIPPED = (
     _norm_shipped("norm", 8192, "fp16"),
     _rope_shipped("rope bf16", "bf16"),
     _rope_shipped("rope bf16 head norms", "bf16", Q_NORM=1, K_NORM=1),
+    _rope_shipped("rope bf16 value norms", "bf16", Q_NORM=1, K_NORM=1, V_NORM=1),
     _rope_shipped("rope bf16 token norms", "bf16", Q_NORM=2, K_NORM=2),
     _rope_shipped("rope int8", "i8", LARGEST=127.0),
     _rope_shipped("rope fp8", "fp8e4nv", FP8, LARGEST=448.0),

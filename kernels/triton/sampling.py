@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from ..ops import Draw as Draw
+from ..transfer import send
 
 TILE = 4096  # logits a program looks at
 GROUP = 64  # of which one largest is kept
@@ -32,6 +34,8 @@ SEARCH = tl.constexpr(30)  # halvings that find one of as many bit patterns
 UNDECIDED = tl.constexpr(-2)
 BROKEN = tl.constexpr(-1)
 NUMBERS = tl.constexpr(6)  # float32 a row: temperature, top_p, min_p, repetition, frequency, presence
+ROW_BYTES = 8 + 4 * NUMBERS.value + 2 * 4  # of what a row is told: its share, these, top-k and slot
+FILL_TILE = 512  # token ids
 
 
 @triton.jit
@@ -71,6 +75,7 @@ def survey(
     logits = logits_at(LOGITS, COUNTS, NUMBER, WHOLE, row, tile * TILE + tl.arange(0, TILE), V)
     temperature = tl.maximum(tl.load(NUMBER + NUMBERS * row), COLDEST)
     broken = tl.max((logits != logits).to(tl.int32), 0)
+    logits = tl.where(logits != logits, float("-inf"), logits)  # what a maximum makes of nan differs
     peak = tl.max(logits, 0)
     shifted = tl.where(logits > float("-inf"), (logits - peak) / temperature, float("-inf"))
     place = row * tiles + tile
@@ -89,7 +94,8 @@ def peak_of(PEAKS, row, tiles, TP: tl.constexpr):
     t = tl.arange(0, TP)
     peaks = tl.load(PEAKS + row * tiles + t, mask=t < tiles, other=float("-inf"))
     broken = tl.max((peaks != peaks).to(tl.int32), 0)
-    return tl.where(broken > 0, float("nan"), tl.max(peaks, 0)), peaks
+    largest = tl.max(tl.where(peaks != peaks, float("-inf"), peaks), 0)
+    return tl.where(broken > 0, float("nan"), largest), peaks
 
 
 @triton.jit
@@ -312,6 +318,25 @@ def choose(
             tl.store(OUT + row, token)
 
 
+@triton.jit
+def count_drawn(COUNTS, WHOLE, OUT, V):
+    """The token of each row is one more of its slot's answer. Grid (rows)."""
+    row = tl.program_id(0).to(tl.int64)
+    slot, token = tl.load(WHOLE + 2 * row + 1).to(tl.int64), tl.load(OUT + row)
+    if (slot >= 0) & (token >= 0):
+        at = COUNTS + slot * V + token
+        tl.store(at, tl.load(at) + 2)
+
+
+@triton.jit
+def fill_drawn(IDS, OUT, tokens, TILE: tl.constexpr):
+    """IDS of -1 - r become OUT[r], or 0 where that is no token. Grid (tiles)."""
+    i = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    ids = tl.load(IDS + i, mask=i < tokens, other=0)
+    drawn = tl.load(OUT + (-1 - ids), mask=ids < 0, other=0)
+    tl.store(IDS + i, tl.maximum(drawn, 0), mask=ids < 0)
+
+
 class Sampler:
     """Draws on one device, for steps of up to `rows` rows; `slots` sequences may have penalties at once."""
 
@@ -330,8 +355,10 @@ class Sampler:
 
         self.vocabulary, self.tile, self.most, self.group = vocabulary, tile, most, group
         self.tiles = triton.cdiv(vocabulary, tile)
-        self.numbers, self.shares = make(rows, NUMBERS.value), make(rows, dtype=torch.float64)
-        self.whole = make(rows, 2, dtype=torch.int32)
+        self._told = make(rows * ROW_BYTES, dtype=torch.uint8)  # the next three, told in one piece
+        shares, numbers, whole = self._told.split([8 * rows, 4 * NUMBERS.value * rows, 8 * rows])
+        self.shares, self.numbers = shares.view(torch.float64), numbers.view(torch.float32).view(rows, -1)
+        self.whole = whole.view(torch.int32).view(rows, 2)
         self.counts = make(slots, vocabulary, dtype=torch.int32)
         self._peaks, self._sums = make(rows, self.tiles), make(rows, self.tiles)
         self._bests, self._found = make(rows, self.tiles, dtype=torch.int32), make(rows, dtype=torch.int32)
@@ -339,24 +366,29 @@ class Sampler:
         self._keys = make(rows, most, dtype=torch.int64)
 
     def begin(self, slot: int, prompt: Sequence[int], answer: Sequence[int] = ()) -> None:
-        """A slot's counts are those of this sequence from now on."""
-        row = self.counts[slot].zero_()
-        row[torch.tensor(list(prompt), dtype=torch.int64, device=row.device)] = 1
-        self.count([slot] * len(answer), torch.tensor(list(answer), dtype=torch.int64, device=row.device))
+        """See Sampler.begin in kernels/ops.py."""
+        counts = np.bincount(np.asarray(answer, np.int64), minlength=self.vocabulary).astype(np.int32) * 2
+        counts[np.asarray(prompt, np.int64)] |= 1
+        send(torch.from_numpy(counts), self.counts[slot])
 
-    def count(self, slots: Sequence[int], tokens: Tensor) -> None:
-        """The answers in these slots got these tokens, int64 on the device."""
-        where = torch.tensor(slots, dtype=torch.int64, device=tokens.device)
-        two = torch.full_like(where, 2, dtype=torch.int32)
-        self.counts.index_put_((where, tokens), two, accumulate=True)
+    def count(self, out: Tensor) -> None:
+        """See Sampler.count in kernels/ops.py."""
+        count_drawn[(len(out),)](self.counts, self.whole, out, self.vocabulary, num_warps=1)
+
+    def fill(self, token_ids: Tensor, out: Tensor) -> None:
+        """See Sampler.fill in kernels/ops.py."""
+        tiles = triton.cdiv(len(token_ids), FILL_TILE)
+        fill_drawn[(tiles,)](token_ids, out, len(token_ids), TILE=FILL_TILE, num_warps=4)
 
     def set(self, draws: Sequence[Draw]) -> None:
         """What the first rows are drawn with."""
-        values = torch.tensor([astuple(draw) for draw in draws], dtype=torch.float64)
-        rows = len(draws)
-        self.numbers[:rows] = values[:, :6].float()
-        self.whole[:rows] = values[:, 6:8].int()
-        self.shares[:rows] = values[:, 8]
+        values = np.array([astuple(draw) for draw in draws])
+        told = np.zeros(len(self._told), np.uint8)
+        shares, numbers, whole = np.split(told, [8 * len(self.shares), -8 * len(self.shares)])
+        shares.view(np.float64)[: len(draws)] = values[:, 8]
+        numbers.view(np.float32).reshape(-1, NUMBERS.value)[: len(draws)] = values[:, :6]
+        whole.view(np.int32).reshape(-1, 2)[: len(draws)] = values[:, 6:8]
+        send(torch.from_numpy(told), self._told)
 
     def sample(self, logits: Tensor, out: Tensor) -> None:
         """out[r]: a token of row r, int64. Raises ValueError for tensors that do not fit."""

@@ -187,6 +187,9 @@ def sampling_kernels() -> Iterator[Shipped]:
     yield ship("survey", sampling.survey, {"TILE": tile, "GROUP": group}, warps=8)
     yield ship("gather", sampling.gather, {"TILE": tile, "TP": 64, "MOST": most}, warps=8)
     constants = {"TILE": tile, "GROUP": group, "TP": 64, "GP": 4096, "MOST": most}
+    yield ship("count", sampling.count_drawn, {}, {"OUT": "*i64"}, warps=1, wide_loads=False)
+    filled = {"IDS": "*i64", "OUT": "*i64", "tokens": "i32"}
+    yield ship("fill", sampling.fill_drawn, {"TILE": sampling.FILL_TILE}, filled, wide_loads=False)
     yield ship("choose", sampling.choose, constants, {"SHARES": "*fp64", "OUT": "*i64"}, warps=8)
 
 

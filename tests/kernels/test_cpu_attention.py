@@ -128,8 +128,9 @@ def test_heads_of_every_kind(ops: CpuOps, heads: int, kv_heads: int, dim: int) -
     check(ops, one_chat(300), heads, kv_heads, dim)
 
 
-def test_the_widest_head(ops: CpuOps) -> None:
-    check(ops, one_chat(40), 4, 2, 256)
+@pytest.mark.parametrize("dim", [256, 512])
+def test_the_widest_heads(ops: CpuOps, dim: int) -> None:
+    check(ops, one_chat(40), 4, 2, dim)
 
 
 @pytest.mark.parametrize("block_size", [16, 32, 64, 128])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -92,6 +93,23 @@ def test_gates_that_are_clamped(ops: CpuOps) -> None:
         run(each, pack(each, 2, True, activation="clamped_swiglu"), hidden) for each in (oracle, ops)
     )
     assert (found - expected).square().mean().sqrt() < 0.02 * expected.square().mean().sqrt()
+
+
+def test_a_router_of_its_own_and_scaled_shares(ops: CpuOps) -> None:
+    """What they say comes into another buffer, whatever was in there."""
+    oracle, hidden = select(backend="reference", dtype=torch.float64), make_hidden(20)
+    gain = torch.full((WIDTH,), 1.5)
+    results = []
+    for each in (oracle, ops):
+        experts = replace(
+            pack(each, 3, True), router_norm=Norm(gain, 1e-5), scales=torch.linspace(0.5, 2.0, NUM)
+        )
+        given, out = hidden.to(each.hidden(1, 1)), each.hidden(20, WIDTH).fill_(torch.nan)
+        kept = given.clone()
+        each.norm_experts_add(make_batch(20), given, Norm(torch.ones(WIDTH), 1e-5), experts, out)
+        assert torch.equal(given, kept)
+        results.append(out.double())
+    assert (results[1] - results[0]).square().mean().sqrt() < 0.02 * results[0].square().mean().sqrt()
 
 
 def test_company_changes_no_bit(ops: CpuOps) -> None:

@@ -75,6 +75,52 @@ def test_sums_are_normalized_and_scaled(ops: CpuOps, oracle: Ops, normed: bool, 
     both(ops, oracle, run, 0.03)
 
 
+@pytest.mark.parametrize("keep", [1.0, 0.5, 0.0])
+@pytest.mark.parametrize("run", [0, 16, 80])
+def test_rows_are_added(ops: CpuOps, oracle: Ops, run: int, keep: float) -> None:
+    """As they are, normalized whole, or in runs; where nothing is kept, it does not matter what was there."""
+    x, residual, norm = torch.randn(TOKENS, 80), torch.randn(TOKENS, 80), norm_of(run) if run else None
+    if not keep:
+        residual[3] = torch.nan
+
+    def both_added(ops: Ops) -> Tensor:
+        out = ops.hidden(TOKENS, 80)
+        out[:] = residual
+        ops.add(make_batch(), x.to(out), out, norm, 0.7, keep)
+        return out
+
+    both(ops, oracle, both_added, 1e-6)
+
+
+@pytest.mark.parametrize("keep", [0.5, 0.0])
+def test_a_part_of_the_sum_is_kept(ops: CpuOps, oracle: Ops, keep: float) -> None:
+    hidden, residual = torch.randn(TOKENS, WIDTH), torch.randn(TOKENS, 80)
+    gate_up, norm, down = torch.randn(96, WIDTH), norm_of(80), Dense(torch.randn(80, 48))
+
+    def run(ops: Ops) -> Tensor:
+        x, out = ops.activation(TOKENS, 48), ops.hidden(TOKENS, 80)
+        out[:] = residual
+        packed = ops.pack([Dense(gate_up[:48]), Dense(gate_up[48:])], gated=True)
+        ops.norm_gated_linear(make_batch(), hidden.to(out), None, packed, x)
+        ops.linear_add(make_batch(), x, ops.pack([down]), out, norm, 0.5, keep)
+        return out
+
+    both(ops, oracle, run, 0.03)
+
+
+@pytest.mark.parametrize("width", [32, 48])
+def test_a_gate_lets_columns_of_a_buffer_through(ops: CpuOps, oracle: Ops, width: int) -> None:
+    gates, buffer, eye = torch.randn(TOKENS, width) * 3, torch.randn(TOKENS, 200), Dense(torch.eye(width))
+
+    def run(ops: Ops) -> Tensor:
+        x, out = ops.activation(TOKENS, width), ops.hidden(TOKENS, width)
+        ops.gate(make_batch(), gates.to(out), buffer.to(out)[:, 70 : 70 + width], x, "gelu_tanh")
+        ops.linear_add(make_batch(), x, ops.pack([eye]), out)
+        return out
+
+    both(ops, oracle, run)
+
+
 def test_inputs_may_go_without_a_norm(ops: CpuOps, oracle: Ops) -> None:
     hidden, weight = torch.randn(TOKENS, WIDTH) * 5, random_weight(Int8, 64, WIDTH)
 
@@ -137,9 +183,13 @@ def test_the_embedding_is_scaled(ops: CpuOps, oracle: Ops) -> None:
 
 @pytest.mark.parametrize("which", ["head", "whole"])
 @pytest.mark.parametrize("turned", [DIM, 0])
-def test_queries_and_keys_are_normalized(ops: CpuOps, oracle: Ops, which: str, turned: int) -> None:
+@pytest.mark.parametrize("alone", [False, True])
+def test_queries_and_keys_are_normalized(
+    ops: CpuOps, oracle: Ops, which: str, turned: int, alone: bool
+) -> None:
     qkv = torch.randn(TOKENS, (HEADS + 2 * KV_HEADS) * DIM) * 3
     q_norm, k_norm = (norm_of(DIM if which == "head" else heads * DIM) for heads in (HEADS, KV_HEADS))
+    v_norm = norm_of(DIM) if which == "head" else None
     angles = torch.outer(torch.arange(TOKENS), 100 ** -(torch.arange(0, turned, 2) / DIM))
     rope = Rope(angles.cos(), angles.sin())
 
@@ -147,8 +197,11 @@ def test_queries_and_keys_are_normalized(ops: CpuOps, oracle: Ops, which: str, t
         pool = torch.zeros(4, 1, 2, KV_HEADS, 16 * DIM, dtype=ops.kv_dtype)
         kv = KVLayer(pool, 0, 0, 16, HEADS, DIM, scale=0.3)
         q, out = (ops.activation(TOKENS, HEADS * DIM) for _ in range(2))
-        rows = qkv.to(ops.hidden(1, 1)).clone()
-        ops.rope_write(make_batch(), rows, rope, kv, q, q_norm, k_norm)
+        rows = qkv.to(ops.hidden(1, 1), copy=True)
+        ops.rope_write(make_batch(), rows, rope, kv, q, q_norm, k_norm, v_norm)
+        if alone:  # other queries look at what has been written
+            others = 2 * qkv[:, : HEADS * DIM].to(rows)
+            ops.rope_write(make_batch(), others, rope, kv, q, q_norm)
         ops.attention(make_batch(), q, kv, out)
         return values_of(out, TOKENS, HEADS * DIM)[0] if ops.name == "numba" else out
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from kernels import Dense, Int4, Int4K, Int4T, Int6, Int8, Stored, Weight
+from kernels import Dense, Int4, Int4K, Int4T, Int6, Int8, Pieces, Stored, Weight
 from kernels.cpu.layout import GROUP, ROWS, SPAN, SUPER
 from kernels.cpu.ops import CpuOps
 from kernels.cpu.packing import PackedStorage, format_of, pack
@@ -53,6 +54,27 @@ def test_stacked_and_interleaved(kind: type) -> None:
     (gated,) = pack([first, second], None, True).parts
     assert np.array_equal(gated.data[0::2], stream(first))
     assert np.array_equal(gated.data[1::2], stream(second))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("gated", [False, True])
+def test_in_pieces_it_is_the_same(kind: type, gated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernels.cpu.packing.PIECE", 2 * ROWS * 256)
+    pair = [random_weight(kind, 160, 256) for _ in range(2)]
+    asked: list[int] = []
+
+    def cut(weight: Weight) -> Pieces:
+        def make(begin: int, end: int) -> Weight:
+            asked.append(end - begin)
+            parts = {name: getattr(weight, name) for name in weight.__dataclass_fields__}
+            rows = {name: part[begin:end] for name, part in parts.items() if isinstance(part, torch.Tensor)}
+            return replace(weight, **rows)
+
+        return Pieces(weight.shape, make)
+
+    (expected,) = pack(pair, None, gated).parts
+    (found,) = pack([cut(weight) for weight in pair], None, gated).parts
+    assert np.array_equal(found.data, expected.data) and max(asked) == 2 * ROWS
 
 
 def test_taken_apart_and_put_together() -> None:

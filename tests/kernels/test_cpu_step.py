@@ -140,6 +140,22 @@ def test_one_token_at_a_time_gives_the_bits_of_the_prompt(ops: CpuOps, expected:
     assert torch.equal(torch.cat([model.step((0, i, 1))[0] for i in range(600)]), expected)
 
 
+@pytest.mark.parametrize("block_size", [16, 64])
+def test_blocks_that_come_back_elsewhere_give_the_same_bits(
+    ops: CpuOps, expected: Tensor, block_size: int
+) -> None:
+    """Swapped, or read from a file into another process's pool: a block is its bytes, wherever they lie."""
+    before, after = TinyModel(ops, block_size), TinyModel(ops, block_size)
+    before.step((0, 0, 320))
+    after.tables = after.tables.flip(0)
+    for source, target in zip(before.tables[0][: 320 // block_size], after.tables[0]):
+        kept = bytearray(before.kv[0].pool[source].reshape(-1).view(torch.uint8).numpy().data)
+        after.kv[0].pool[target].reshape(-1).view(torch.uint8).copy_(
+            torch.frombuffer(kept, dtype=torch.uint8)
+        )
+    assert torch.equal(after.step((0, 320, 280))[0], expected[320:])
+
+
 @pytest.mark.parametrize("sizes", [(16,) * 38, (1, 255, 1, 256, 87), (7, 300, 293)])
 def test_chunks_give_the_same_bits(ops: CpuOps, expected: Tensor, sizes: tuple[int, ...]) -> None:
     model, found, at = TinyModel(ops), [], 0

@@ -136,6 +136,45 @@ def test_linear_add_and_gated_linear(ops: ReferenceOps) -> None:
     assert torch.equal(x[9:], before[9:]) and not middle[9:].any()
 
 
+def test_rows_are_added_in_runs(ops: ReferenceOps) -> None:
+    x, hidden, batch = torch.randn(4, 48).double(), torch.randn(4, 48).double(), make_batch([([1], 0, 3)])
+    norm, before = Norm(torch.rand(16), 1e-6), hidden.clone()
+    ops.add(batch, x, hidden, norm, 0.5, 2.0)
+    for run in range(3):
+        there = slice(16 * run, 16 * run + 16)
+        n = x[:3, there] / (x[:3, there].square().mean(-1, keepdim=True) + 1e-6).sqrt() * norm.gain
+        torch.testing.assert_close(hidden[:3, there], 2 * before[:3, there] + 0.5 * n)
+    assert torch.equal(hidden[3], before[3])
+    hidden.fill_(torch.nan)
+    ops.add(batch, x, hidden, keep=0.0)
+    assert torch.equal(hidden[:3], x[:3]) and hidden[3].isnan().all()
+
+
+def test_a_gate_lets_through(ops: ReferenceOps) -> None:
+    x, up, out = torch.randn(4, 16).double(), torch.randn(4, 40).double()[:, 8:24], ops.activation(4, 16)
+    ops.gate(make_batch([([1], 0, 3)]), x, up, out)
+    torch.testing.assert_close(out[:3], silu(x[:3]) * up[:3])
+    assert not out[3].any()
+
+
+def test_queries_alone_are_turned_and_values_normalized(ops: ReferenceOps) -> None:
+    qkv, batch, rope = (
+        torch.randn(4, (HEADS + 2 * KV_HEADS) * DIM).double(),
+        make_batch([([3], 8, 4)]),
+        make_rope(),
+    )
+    q, alone, kv, norm = ops.activation(4, HEADS * DIM), ops.activation(4, HEADS * DIM), make_layer(ops), None
+    norm = Norm(torch.rand(DIM) + 0.5, 1e-6)
+    ops.rope_write(batch, qkv, rope, kv, q, v_norm=norm)
+    written, kept = kv.pool[3, 1, 1].view(KV_HEADS, BLOCK, DIM)[:, 8:12], kv.pool.clone()
+    values = qkv.view(4, -1, DIM)[:, HEADS + KV_HEADS :]
+    wanted = values / (values.square().mean(-1, keepdim=True) + 1e-6).sqrt() * norm.gain
+    torch.testing.assert_close(written, wanted.transpose(0, 1))
+    ops.rope_write(batch, qkv[:, : HEADS * DIM].contiguous() * 2, rope, kv, alone)
+    torch.testing.assert_close(alone, q * 2)
+    assert torch.equal(kv.pool.nan_to_num(), kept.nan_to_num())
+
+
 def test_logits_of_wanted_rows(ops: ReferenceOps) -> None:
     head, x, out = torch.randn(50, 64), torch.randn(MAX_TOKENS, 64, dtype=torch.float64), ops.hidden(8, 50)
     weight, norm = ops.pack([Dense(head)]), Norm(torch.ones(64), 0.0)

@@ -46,6 +46,7 @@ def test_parts_of_a_context_are_merged(splits: int) -> None:
         Heads(queries=2, keys=2, dim=128),
         Heads(queries=14, keys=2),  # seven to one
         Heads(queries=4, keys=1, dim=256),
+        Heads(queries=2, keys=1, dim=512),
         Heads(queries=4, keys=2, dim=96),
         Heads(block_size=16),
         Heads(block_size=32, soft_cap=5.0),

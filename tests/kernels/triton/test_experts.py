@@ -88,6 +88,17 @@ def test_other_gates_and_biases(rows: int, activation: Activation, linear: Linea
     assert_close(hidden, exact, torch.float32)
 
 
+def test_scaled_shares_and_what_the_router_reads(linear: Linear) -> None:
+    mixture, x, asked = Mixture(Int4, linear, 2), torch.randn(3, WIDTH), torch.randn(3, WIDTH)
+    plain, scaled = torch.zeros(3, WIDTH), torch.zeros(3, WIDTH)
+    Mixtures(linear).add(x, mixture.packed, plain, x)
+    assert_close(plain, mixture.exact(x), torch.float32)
+    twice = replace(mixture.packed, scales=torch.full((len(mixture.packed.down),), 2.0))
+    Mixtures(linear).add(x, mixture.packed, plain.zero_(), asked)
+    Mixtures(linear).add(x, twice, scaled, asked)
+    assert_close(scaled, 2 * plain.double(), torch.float32)
+
+
 def test_without_matrix_units(linear: Linear) -> None:
     mixture = Mixture(Int4, linear, 2, normalized=False)
     linear.target = replace(INTERPRETER, matrix=False)

@@ -65,6 +65,28 @@ def test_rope_and_norms(norms: str, turned: int) -> None:
         assert_close(mine, theirs, torch.float32)
 
 
+@pytest.mark.parametrize("kv_dtype", [torch.float32, torch.int8], ids=str)
+def test_values_are_normalized_too(kv_dtype: torch.dtype) -> None:
+    norms = norm_of(64), norm_of(64), norm_of(64)
+    got, wanted = write(Heads(queries=6, keys=2), torch.float32, kv_dtype, 64, *norms)
+    assert_close(got[0], wanted[0], torch.float32)
+    assert (got[1].float() - wanted[1].float()).abs().max() < (1.1 if kv_dtype == torch.int8 else 1e-5)
+
+
+def test_queries_alone_write_nothing() -> None:
+    heads, norm = Heads(queries=6, keys=2), norm_of(64)
+    batch = make_batch(torch.tensor([[7, 3, 5, 1, 8]]), [3], [70], heads.block_size)
+    values, _ = make_pool(heads, 9, torch.float32)
+    kv, kept = KVLayer(values, LAYER, 0, heads.block_size, 6, 64), values.clone()
+    angles, queries, results = torch.rand(100, 32), torch.randn(3, 6 * 64), []
+    for ops in (rows, ReferenceOps()):
+        q = torch.zeros(3, 6 * 64)
+        ops.rope_write(batch, queries.clone(), Rope(angles.cos(), angles.sin()), kv, q, norm, None, None)
+        results.append(q)
+    assert_close(results[0], results[1].double(), torch.float32)
+    assert torch.equal(values.nan_to_num(), kept.nan_to_num())
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("kv_dtype", [None, torch.int8, torch.float8_e4m3fn], ids=str)
 @pytest.mark.parametrize("heads", [Heads(dim=96, block_size=16), Heads(queries=5, keys=5, dim=128)], ids=str)
@@ -86,6 +108,7 @@ def write(
     turned: int,
     q_norm: Norm | None = None,
     k_norm: Norm | None = None,
+    v_norm: Norm | None = None,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Queries, keys and values, scales of five tokens in two sequences: the kernel's and torch's."""
     new, contexts = [3, 2], [70, 2]
@@ -101,10 +124,10 @@ def write(
         kv = KVLayer(values, LAYER, 0, heads.block_size, heads.queries, heads.dim, scales=scales)
         q = torch.full((6, heads.queries * heads.dim), torch.nan, dtype=dtype if mine else torch.float64)
         if mine:
-            rows.rope_write(batch, qkv, rope, kv, q, q_norm, k_norm)
+            rows.rope_write(batch, qkv, rope, kv, q, q_norm, k_norm, v_norm)
         else:
             ops = ReferenceOps(dtype=torch.float64)
-            ops.rope_write(replace(batch), qkv.double(), rope, kv, q, q_norm, k_norm)
+            ops.rope_write(replace(batch), qkv.double(), rope, kv, q, q_norm, k_norm, v_norm)
         assert q[5].isnan().all(), "a token beyond the step was written"
         slots = batch.slots[0][:5]
         block, place = slots // heads.block_size, slots % heads.block_size

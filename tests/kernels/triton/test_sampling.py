@@ -107,10 +107,14 @@ def test_excluded_tokens_are_never_drawn() -> None:
         assert first < 10 and second >= 290
 
 
-@pytest.mark.parametrize("wrong", [torch.nan, torch.inf, -torch.inf])
-def test_logits_that_are_no_numbers(wrong: float) -> None:
+@pytest.mark.parametrize(
+    "wrong,where",
+    [(torch.nan, 200), (torch.nan, slice(None)), (torch.inf, 200), (-torch.inf, slice(None))],
+    ids=["one nan", "all nan", "infinite", "none possible"],
+)
+def test_logits_that_are_no_numbers(wrong: float, where: int | slice) -> None:
     logits = torch.randn(3, VOCABULARY)
-    logits[1, 200 if wrong == torch.nan or wrong > 0 else slice(None)] = wrong
+    logits[1, where] = wrong
     for name in ("greedy", "of all", "all three"):
         asked = SamplingParams(**CASES[name])
         found = drawn(make(), logits, [draw(asked, at) for at in range(3)])
@@ -129,12 +133,31 @@ def test_penalties(temperature: float) -> None:
     sampler.counts.fill_(99)
     sampler.begin(2, prompt, answer[:4])
     for token in answer[4:]:
-        sampler.count([2], torch.tensor([token]))
+        sampler.set([draw(params, 0, -1), draw(params, 0, 2)])
+        sampler.count(torch.tensor([7, token]))
     found = drawn(sampler, logits, [draw(params, at, 2 if at != 3 else -1) for at in range(6)])
     for at, row in enumerate(logits):
         tokens = [*prompt, *answer]
         settings = params if at != 3 else SamplingParams(temperature, 0.9, 40)
         assert found[at] == sample(row.numpy(), SamplingRow(settings, SEED, at, tokens, len(prompt)))
+
+
+def test_tokens_that_the_host_does_not_know_yet_are_filled_in() -> None:
+    """Rows of the step before, by -1 - row; one without a token gives token 0. Known ones stay."""
+    sampler, out = make(), torch.tensor([7, -1, 299])
+    ids = torch.tensor([5, -3, 0, -1, -2, 11] + [4] * 600 + [-1])
+    sampler.fill(ids, out)
+    assert ids.tolist() == [5, 299, 0, 7, 0, 11] + [4] * 600 + [7]
+
+
+def test_only_rows_with_a_slot_and_a_token_are_counted() -> None:
+    sampler, none = make(), SamplingParams()
+    sampler.begin(1, [5, 5, 6], [6, 7, 7])
+    assert sampler.counts[1].nonzero().flatten().tolist() == [5, 6, 7]
+    assert sampler.counts[1, [5, 6, 7]].tolist() == [1, 3, 4]
+    sampler.set([draw(none, 0, slot) for slot in (-1, 1, 3)])
+    sampler.count(torch.tensor([9, 7, -1]))
+    assert sampler.counts[1, [5, 6, 7, 9]].tolist() == [1, 3, 6, 0] and not sampler.counts[[0, 2, 3]].any()
 
 
 def test_shares_at_both_ends() -> None:

@@ -29,19 +29,22 @@ def ops() -> TritonOps:
     return TritonOps("cpu", torch.float32)
 
 
-TWO_LAYERS = {
+FEW_LAYERS: dict[str, dict[str, object]] = {
     "gemma3": {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]},
+    "gemma4-small": {"num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2,
+                     "num_kv_shared_layers": 2},
+    "gemma4-moe": {"num_hidden_layers": 1, "layer_types": ["full_attention"]},
     "qwen3-moe": {"num_hidden_layers": 2},
-}
+}  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["llama", *TWO_LAYERS])
+@pytest.fixture(scope="module", params=["llama", *FEW_LAYERS])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Quantized; or with norms of heads and of what is added, and windows; or a mixture of experts."""
     folder = tmp_path_factory.mktemp("triton")
     if request.param == "llama":
         return write_tiny_gguf(folder / "tiny.gguf", quantization="Q4_1").path
-    return save(make_model(request.param, **TWO_LAYERS[request.param]), folder)
+    return save(make_model(request.param, **FEW_LAYERS[request.param]), folder)
 
 
 def answers(ladder: Ladder, chats: int = 2) -> list[list[int]]:

@@ -26,8 +26,8 @@ PARAMS = {
 class Drawing(ReferenceOps):
     """The reference, but tokens are drawn by the kernels."""
 
-    def sampler(self, rows: int, vocabulary: int) -> SamplerProtocol:  # type: ignore[override]
-        return Sampler(self.device, rows, vocabulary, tile=256, most=64, group=16)
+    def sampler(self, rows: int, vocabulary: int, slots: int) -> SamplerProtocol:  # type: ignore[override]
+        return Sampler(self.device, rows, vocabulary, slots, tile=256, most=64, group=16)
 
 
 @pytest.fixture(scope="module")
