@@ -46,6 +46,19 @@ class KVCache:
             given += give_back(pool.data_ptr() + begin * size, (end - begin) * size)
         return given
 
+    def read_block(self, kind: int, block: int) -> bytearray:
+        """A copy of all that a block holds."""
+        return bytearray(self._bytes(kind, block).cpu().numpy().data)
+
+    def write_block(self, kind: int, block: int, contents: bytes | bytearray | memoryview) -> None:
+        """Let a block hold what `read_block` gave; it must be one that no step in flight names."""
+        target = self._bytes(kind, block)
+        assert len(contents) == len(target), "a block of another size"
+        target.copy_(torch.from_numpy(np.frombuffer(contents, np.uint8)))
+
+    def _bytes(self, kind: int, block: int) -> Tensor:
+        return self.pools[kind][block].reshape(-1).view(torch.uint8)
+
 
 def runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Rising numbers as ranges: [3, 4, 5, 9] -> (3, 6), (9, 10)."""
@@ -57,11 +70,16 @@ def runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def kind_facts(config: ModelConfig, dtype: torch.dtype) -> tuple[KindFacts, ...]:
-    """The page kinds of a model: layers with one window keep memory alike."""
+    """The page kinds of a model: layers with one window keep memory alike, but for those that look at another
+    layer's.
+    """
     facts = []
     for window in config.windows:
-        layers = tuple(i for i, layer in enumerate(config.layers) if layer.window == window)
-        num_bytes = len(layers) * 2 * config.num_kv_heads * head_bytes(config.head_dim, dtype)
+        layers = tuple(
+            i for i, layer in enumerate(config.layers) if layer.window == window and layer.source is None
+        )
+        kv_heads, head_dim, _ = config.sizes(layers[0])
+        num_bytes = len(layers) * 2 * kv_heads * head_bytes(head_dim, dtype)
         facts.append(KindFacts("window" if window else "full", layers, num_bytes, window))
     return tuple(facts)
 
@@ -73,21 +91,23 @@ def make_kv_cache(config: ModelConfig, ops: Ops, num_blocks: Sequence[int], bloc
     pools = []
     for kind, (facts, blocks) in enumerate(zip(kind_facts(config, ops.kv_dtype), num_blocks, strict=True)):
         pool = _zeros((blocks, facts.bytes_per_token * block_size), torch.uint8, ops.device)
-        heads = len(facts.layers), config.num_kv_heads, block_size, config.head_dim
+        kv_heads, head_dim, _ = config.sizes(facts.layers[0])
+        heads = len(facts.layers), kv_heads, block_size, head_dim
         values, kind_scales = read_pool(pool, *heads, ops.kv_dtype)
         pools.append(values if kind_scales is None else pool)
         places |= {layer: (values, place, kind) for place, layer in enumerate(facts.layers)}
         scales |= dict.fromkeys(facts.layers, kind_scales)
+    owners = [i if layer.source is None else layer.source for i, layer in enumerate(config.layers)]
     layers = tuple(
         KVLayer(
-            *places[i],
+            *places[owners[i]],
             block_size,
             config.num_heads,
-            config.head_dim,
+            config.sizes(i)[1],
             window=layer.window,
             soft_cap=config.score_cap,
             scale=config.score_scale,
-            scales=scales[i],
+            scales=scales[owners[i]],
         )
         for i, layer in enumerate(config.layers)
     )

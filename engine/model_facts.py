@@ -16,14 +16,24 @@ from .memory_plan import ModelFacts
 from .models import ModelConfig
 
 SAMPLE = 64  # bytes of every tensor
-TOKEN_BYTES = 430  # of a token in a Tokenizer; measured: 388 to 446 with vocabularies of 49k to 262k
+TOKEN_BYTES = {"bytes": 275, "pieces": 500}  # of a token in a Tokenizer, by its spelling; measured
 
 
 def model_facts(
-    name: str, checkpoint: Checkpoint, config: ModelConfig, ops: Ops, quantization: str = "none"
+    name: str,
+    checkpoint: Checkpoint,
+    config: ModelConfig,
+    ops: Ops,
+    quantization: str = "none",
+    spelling: str = "bytes",
 ) -> ModelFacts:
-    """What planning needs to know of a model. `quantization`: what its unquantized layers are made into."""
-    token_buffers = config.hidden_size + 4 * config.num_heads * config.head_dim + 2 * config.ffn_size
+    """What planning needs to know of a model. `quantization`: what its unquantized layers are made into;
+    `spelling`: how its vocabulary spells tokens.
+    """
+    token_buffers = config.hidden_size + sum(
+        4 * config.num_heads * head_dim + 2 * ffn_size for _, head_dim, ffn_size in config.shapes
+    )
+    token_buffers += 2 * (config.num_layers + 1) * config.input_size
     if config.mixture:  # each of a token's experts has inputs, gates and outputs of its own
         token_buffers += config.mixture.top_k * (3 * config.hidden_size + 2 * config.mixture.size)
     if config.borrowed:  # its intermediate values are kept a little longer
@@ -40,7 +50,7 @@ def model_facts(
         graphs_bytes=ops.workspace_bytes,
         formats=f"{ops.name}, {quantization}",
         kv_dtype=str(ops.kv_dtype),
-        tables_bytes=TOKEN_BYTES * config.vocab_size + _rope_bytes(config),
+        tables_bytes=TOKEN_BYTES[spelling] * config.vocab_size + _rope_bytes(config),
     )
 
 
@@ -67,7 +77,9 @@ def fingerprint(checkpoint: Checkpoint) -> str:
     """
     known = blake2b(digest_size=16)
     for key, value in checkpoint.metadata.items():
-        known.update(f"{key}={value!r}".encode("utf-8", "surrogatepass"))
+        known.update(f"{key}=".encode("utf-8", "surrogatepass"))
+        for part in value if isinstance(value, list) else (value,):  # a text of all would be as long again
+            known.update(f"{part!r},".encode("utf-8", "surrogatepass"))
     for name, tensor in checkpoint.tensors.items():
         known.update(repr(tensor).encode("utf-8", "surrogatepass"))
         values = checkpoint.raw(name).reshape(-1)

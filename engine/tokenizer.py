@@ -35,8 +35,8 @@ class Tokenizer:
 
     vocab_size · bos_id · add_bos: a prompt begins with bos_id · eos_id: the end token that templates write ·
     eos_ids: any of them ends an answer · control_ids · control_text: finds control tokens in text ·
-    space_prefix: a space is put before some texts · parts: replies are written in parts · chat_template ·
-    fingerprint: two tokenizers that share it give the same ids.
+    spelling: see Vocabulary · space_prefix: a space is put before some texts · parts: replies are written in
+    parts · chat_template · fingerprint: two tokenizers that share it give the same ids.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -45,6 +45,7 @@ class Tokenizer:
         self.bos_id, self.add_bos = vocabulary.bos_id, vocabulary.add_bos
         self.eos_id, self.eos_ids = vocabulary.eos_id, vocabulary.eos_ids
         self.chat_template, self.fingerprint = vocabulary.chat_template, vocabulary.digest
+        self.spelling = vocabulary.spelling
         self.space_prefix = vocabulary.first is not None
         bos = set() if self.bos_id is None else {self.bos_id}
         self.control_ids = frozenset(self._of_types(CONTROL, UNKNOWN) | self.eos_ids | bos)

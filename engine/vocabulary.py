@@ -7,10 +7,12 @@ SentencePiece has it).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal, TypeVar
+from itertools import accumulate
+from typing import Any, Literal, TypeVar
 
 import tokenizers
 
@@ -27,12 +29,28 @@ _END_TOKENS = """<|im_end|> <|eot_id|> <|eom_id|> <|end|> <|endoftext|> <|end_of
 END_TOKENS = frozenset(_END_TOKENS.split())
 
 
+class Texts(Sequence[str]):
+    """Texts by number, in one piece of memory: a list of them takes seven times as much."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+        self._bytes, self._ends = b"".join(parts), array("q", accumulate(map(len, parts), initial=0))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __getitem__(self, index: Any) -> Any:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._bytes[self._ends[index] : self._ends[index + 1]].decode("utf-8", "surrogatepass")
+
+
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """All that a Tokenizer needs to know."""
 
-    tokens: list[str]  # by id; empty where an id has no token
-    types: list[int]
+    tokens: Texts  # by id; empty where an id has no token
+    types: bytes
     spelling: Literal["bytes", "pieces"]
     inside: tokenizers.Tokenizer  # cuts text that stands anywhere
     first: tokenizers.Tokenizer | None  # cuts text that a space is put before; None: that is never done

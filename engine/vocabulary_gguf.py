@@ -1,9 +1,10 @@
 """The vocabulary of a GGUF file, built straight from its metadata: a plain dict; no file is opened here.
 
-Two kinds. Byte-level BPE ("gpt2"): text is cut into words by the rule that the file names, its pre-tokenizer,
-and bytes are spelled as letters. SentencePiece BPE ("llama"): pieces with scores, a space is written "▁",
-unknown characters become bytes. Keys, end tokens and pre-tokenizers mean what llama.cpp's llama-vocab.cpp
-takes them for; normalizers are transformers'.
+Three kinds. Byte-level BPE ("gpt2"): text is cut into words by the rule that the file names, its
+pre-tokenizer, and bytes are spelled as letters. SentencePiece BPE ("llama"): pieces with scores, a space is
+written "▁", unknown characters become bytes. Gemma 4's is both: pieces, and what joins them is a list. Keys,
+end tokens and pre-tokenizers mean what llama.cpp's llama-vocab.cpp takes them for; normalizers are
+transformers'.
 Building takes 0.15 s for 49k tokens and 0.5 s for 152k; loading a cached JSON of the result took longer.
 """
 
@@ -18,7 +19,7 @@ import tokenizers
 from tokenizers import Regex, models, normalizers, pre_tokenizers
 
 from .errors import BadCheckpoint, UnsupportedModel
-from .vocabulary import BYTE, NORMAL, SPACE, Vocabulary, digest, from_library, named_ends
+from .vocabulary import BYTE, NORMAL, SPACE, Texts, Vocabulary, digest, from_library, named_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,10 @@ PRE_TOKENIZERS = {
     "gpt-4o": PreTokenizer((_GPT4O,)),
     "tekken": PreTokenizer((_TEKKEN,), ignore_merges=True, add_bos=True),
 }
-_SPM = PreTokenizer(add_bos=True)
+OF_PIECES = {
+    "llama": PreTokenizer(add_bos=True),
+    "gemma4": PreTokenizer((r"[^\n]+|\n+",), add_bos=True),
+}
 MOST_WORK = 1 << 28  # Gemma's 262,144 pieces are a tenth of it
 
 
@@ -70,24 +74,19 @@ def gguf_vocabulary(metadata: Mapping[str, Any]) -> Vocabulary:
     """Raises UnsupportedModel for a kind of tokenizer not served, BadCheckpoint for a broken one."""
     keys = _Keys(metadata)
     kind, name = keys.get("ggml.model", str, ""), keys.get("ggml.pre", str, "")
-    if kind not in ("gpt2", "llama"):
-        raise UnsupportedModel(f"The tokenizer is of the kind {kind!r:.40}; gpt2 and llama are served.")
-    is_spm = kind == "llama"
-    if not is_spm and name not in PRE_TOKENIZERS:
-        known = ", ".join(PRE_TOKENIZERS)
-        raise UnsupportedModel(f"The pre-tokenizer {name!r:.40} is not known; known are {known}.")
-    pre = _SPM if is_spm else PRE_TOKENIZERS[name]
+    pre, is_spm, has_pieces = _pre_tokenizer(kind, name), kind == "llama", kind != "gpt2"
     tokens = keys.list("ggml.tokens", str)
     vocab = {token: index for index, token in enumerate(tokens)}
     if not vocab or len(vocab) < len(tokens):
         raise BadCheckpoint(f"Of the vocabulary's {len(tokens)} tokens only {len(vocab)} differ.")
     types = keys.list("ggml.token_type", int, len(tokens)) or [NORMAL] * len(tokens)
+    types = [kind if 0 <= kind <= BYTE else 0 for kind in types]  # a kind that is not known is none
     _check_bytes(tokens, types)
     joins = keys.list("ggml.scores", float, len(tokens)) if is_spm else keys.list("ggml.merges", str)
     if not joins:
         raise BadCheckpoint(f"The vocabulary has no {'scores' if is_spm else 'merges'}.")
-    unknown = tokens[keys.token_id("unknown", 0) or 0]
-    model = _spm(vocab, types, joins, unknown) if is_spm else _bpe(vocab, joins, pre)
+    unknown = tokens[keys.token_id("unknown", 0) or 0] if has_pieces else ""
+    model = _spm(vocab, types, joins, unknown) if is_spm else _bpe(vocab, joins, pre, unknown)
     space_prefix = is_spm and keys.get("ggml.add_space_prefix", bool, True)
     bos_id = keys.token_id("bos", 1 if is_spm else None)
     eos_id = keys.token_id("eos", 2 if is_spm else None)
@@ -98,11 +97,11 @@ def gguf_vocabulary(metadata: Mapping[str, Any]) -> Vocabulary:
         raise BadCheckpoint("The model wants prompts to begin with a bos token but names none.")
     rules = (kind, name, space_prefix, add_bos, bos_id, sorted(eos_ids))
     return Vocabulary(
-        tokens=tokens,
-        types=types,
-        spelling="pieces" if is_spm else "bytes",
-        inside=_with_rules(model, pre, is_spm, space_prefix=False),
-        first=_with_rules(model, pre, is_spm, space_prefix=True) if space_prefix else None,
+        tokens=Texts(tokens),
+        types=bytes(types),
+        spelling="pieces" if has_pieces else "bytes",
+        inside=_with_rules(model, pre, has_pieces, space_prefix=False),
+        first=_with_rules(model, pre, has_pieces, space_prefix=True) if space_prefix else None,
         space_after_found=True,
         bos_id=bos_id,
         add_bos=add_bos,
@@ -113,16 +112,33 @@ def gguf_vocabulary(metadata: Mapping[str, Any]) -> Vocabulary:
     )
 
 
+def _pre_tokenizer(kind: str, name: str) -> PreTokenizer:
+    """The one named is asked for where bytes are spelled as letters; pieces have their own."""
+    if kind in OF_PIECES:
+        return OF_PIECES[kind]
+    if kind != "gpt2":
+        served = ", ".join(("gpt2", *OF_PIECES))
+        raise UnsupportedModel(f"The tokenizer is of the kind {kind!r:.40}; {served} are served.")
+    if name not in PRE_TOKENIZERS:
+        known = ", ".join(PRE_TOKENIZERS)
+        raise UnsupportedModel(f"The pre-tokenizer {name!r:.40} is not known; known are {known}.")
+    return PRE_TOKENIZERS[name]
+
+
 def _check_bytes(tokens: list[str], types: list[int]) -> None:
     for token, kind in zip(tokens, types, strict=True):
         if kind == BYTE and not re.fullmatch("<0x[0-9A-Fa-f]{2}>", token):
             raise BadCheckpoint(f"The vocabulary calls {token[:40]!r} a byte.")
 
 
-def _bpe(vocab: dict[str, int], joins: list[str], pre: PreTokenizer) -> models.BPE:
+def _bpe(vocab: dict[str, int], joins: list[str], pre: PreTokenizer, unknown: str) -> models.BPE:
+    """`unknown`: the piece for what is none, where the vocabulary's bytes are pieces, too."""
     merges = [(left, right) for left, _, right in (join.partition(" ") for join in joins)]
+    rules: dict[str, Any] = {"ignore_merges": pre.ignore_merges}
+    if unknown:
+        rules |= {"byte_fallback": True, "fuse_unk": True, "unk_token": unknown}
     return from_library(
-        lambda: models.BPE(vocab=vocab, merges=merges, ignore_merges=pre.ignore_merges),
+        lambda: models.BPE(vocab=vocab, merges=merges, **rules),
         "The vocabulary and its merges do not fit together",
     )
 
@@ -150,15 +166,17 @@ def _spm(vocab: dict[str, int], types: list[int], scores: list[float], unknown: 
 
 
 def _with_rules(
-    model: models.BPE, pre: PreTokenizer, is_spm: bool, space_prefix: bool
+    model: models.BPE, pre: PreTokenizer, has_pieces: bool, space_prefix: bool
 ) -> tokenizers.Tokenizer:
     """The model with what is done to text before it."""
     built = tokenizers.Tokenizer(model)
-    if is_spm:
+    cuts: list[Any] = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in pre.patterns]
+    if has_pieces:
         prepend = [normalizers.Prepend(SPACE)] if space_prefix else []
         built.normalizer = normalizers.Sequence([*prepend, normalizers.Replace(" ", SPACE)])
+        if cuts:
+            built.pre_tokenizer = pre_tokenizers.Sequence(cuts)
         return built
-    cuts: list[Any] = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in pre.patterns]
     letters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     built.pre_tokenizer = pre_tokenizers.Sequence([*cuts, letters])
     if pre.nfc:

@@ -26,6 +26,7 @@ from .vocabulary import (
     SPACE,
     UNKNOWN,
     USER_DEFINED,
+    Texts,
     Vocabulary,
     digest,
     from_library,
@@ -49,8 +50,8 @@ def json_vocabulary(text: TextFiles, config: Mapping[str, Any]) -> Vocabulary:
         eos_id = min(eos_ids)
     add_bos = bos_id is not None and special.adds_bos(bos_id)
     return Vocabulary(
-        tokens=tokens,
-        types=types,
+        tokens=Texts(tokens),
+        types=bytes(types),
         spelling=_spelling(loaded),
         inside=rules,
         first=first,

@@ -83,6 +83,11 @@ class Checkpoint:
             if (end := tensor.end // page * page) > begin:
                 self._data[tensor.file].madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
+    def drop_text(self) -> None:
+        """Forget what text becomes ids by, once a vocabulary was made of it."""
+        self.metadata = {k: v for k, v in self.metadata.items() if not k.startswith("tokenizer.")}
+        self.text = self.text and TextFiles()
+
     def close(self) -> None:
         """Let go of the files. Arrays that `raw` gave stay valid; a mapping ends with the last of them."""
         data, self._data = self._data, None

@@ -29,10 +29,15 @@ def safe_join(root: Path, name: str) -> Path:
     """
     if not NAME.fullmatch(name) or DEVICES.fullmatch(name):
         raise BadCheckpoint(f"{root.name} names a file {name[:80]!r}, which no model file may be called.")
-    path, home = root / name, root.resolve()
+    return stays_within(root, root / name)
+
+
+def stays_within(root: Path, path: Path) -> Path:
+    """A file of the folder `root`, whatever its owner called it, unless it is a link that leads out."""
+    home = root.resolve()
     allowed = (home, home.parent.parent / "blobs") if home.parent.name == "snapshots" else (home,)
     if path.is_symlink() and Path(os.path.realpath(path)).parent not in allowed:
-        raise BadCheckpoint(f"{name} in {root.name} is a link to a place outside of that folder.")
+        raise BadCheckpoint(f"{path.name} in {root.name} is a link to a place outside of that folder.")
     return path
 
 

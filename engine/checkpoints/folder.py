@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import BadCheckpoint, UnsupportedModel
 from .checkpoint import Checkpoint, TensorInfo, TextFiles, close_map
-from .files import map_file, read_bytes, read_json, safe_join
+from .files import map_file, read_bytes, read_json, safe_join, stays_within
 from .gguf import PART, read_gguf
 from .safetensors_header import SafetensorsHeader
 
@@ -82,7 +82,7 @@ def _gguf_in(root: Path) -> Checkpoint:
     if len(found) > 1:
         names = ", ".join(path.name for path in found[:5])
         raise BadCheckpoint(f"{root.name} has {len(found)} GGUF files; name one of them: {names}.")
-    return read_gguf(safe_join(root, found[0].name))
+    return read_gguf(stays_within(root, found[0]))
 
 
 def _text_half(config: dict[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -150,8 +150,9 @@ def _tensors(
     """All tensors of all shards, each where the index says; `files` is filled with what was mapped."""
     missing = [name for name in shards if not safe_join(root, name).is_file()]
     if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise BadCheckpoint(f"{root.name} has no {missing[0]:.80}{more}; the download is incomplete.")
+        more, first = len(missing) - 1, f"{missing[0]:.80}"
+        lacks = f"{first} and {more} more" if more else first
+        raise BadCheckpoint(f"{root.name} has no {lacks}; the download is incomplete.")
     tensors: dict[str, TensorInfo] = {}
     for number, (name, wanted) in enumerate(shards.items()):
         if not name.endswith(".safetensors"):
@@ -160,8 +161,8 @@ def _tensors(
         files[path] = map_file(path, 8, "safetensors")
         found = SafetensorsHeader(files[path], name, number).read()
         if wanted is not None and (odd := sorted(wanted ^ found.keys())):
-            where = "missing in" if odd[0] in wanted else "not named by the index but in"
-            raise BadCheckpoint(f"{root.name} is damaged: tensor {odd[0]:.200} is {where} {name}.")
+            where = "missing in {}" if odd[0] in wanted else "not named by the index but in {}"
+            raise BadCheckpoint(f"{root.name} is damaged: tensor {odd[0]:.200} is {where.format(name)}.")
         tensors |= found
         if len(tensors) > MAX_TENSORS:
             raise BadCheckpoint(f"{root.name} has more than {MAX_TENSORS} tensors.")

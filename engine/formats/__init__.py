@@ -9,7 +9,7 @@ from __future__ import annotations
 from .costs import Cost, describe
 from .gguf import rope_rows
 from .huggingface import check_quantization
-from .loading import to_tensor, to_vector, to_weight
+from .loading import can_be_cut, to_tensor, to_vector, to_weight
 from .quantize import QUANTIZERS, quantize
 from .stored import FLOATS
 
@@ -17,6 +17,7 @@ __all__ = [
     "Cost",
     "FLOATS",
     "QUANTIZERS",
+    "can_be_cut",
     "check_quantization",
     "describe",
     "quantize",

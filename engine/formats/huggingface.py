@@ -17,7 +17,7 @@ from ..config import MADE_ELSEWHERE
 from ..errors import UnsupportedModel
 from .compressed import from_bytes, from_fp8, from_packed
 from .gptq import from_awq, from_gptq
-from .numbers import as_stored, halves_of_powers, sound
+from .numbers import as_stored, halves_of_powers
 from .stored import FLOATS, Stored, find, quantization_of
 
 METHODS = ("gptq", "awq", "compressed-tensors", "fp8", "fbgemm_fp8", "mxfp4")
@@ -73,8 +73,7 @@ def _plain(stored: Stored) -> Weight:
     info = find(stored.checkpoint, stored.name + ending, tuple(PLAIN) + FLOATS)
     if info.type in PLAIN:
         return PLAIN[info.type](stored)
-    values = stored.picked(stored.tensor(ending, FLOATS, (stored.num_rows, stored.shape[1])))
-    return Dense(sound(values, f"weights of {stored.name}"))
+    return Dense(stored.floats(ending))
 
 
 def _from_mxfp4(stored: Stored) -> Weight:

@@ -25,15 +25,26 @@ def to_weight(
     shape: tuple[int, int],
     rows: np.ndarray | None = None,
     expert: int | None = None,
+    piece: tuple[int, int] | None = None,
 ) -> Weight:
     """The matrix [N, K] of that name, which is without ".weight". `rows`: which of the stored rows, in order;
-    None: all. `expert`: which of a stack of matrices.
+    None: all. `expert`: which of a stack of matrices. `piece`: from which of its rows to which,
+    where it can be cut.
     """
-    stored = Stored(checkpoint, name, shape, rows, expert)
+    stored = Stored(checkpoint, name, shape, rows, expert, piece)
     if checkpoint.source == "hf":
         return huggingface.to_matrix(stored)
     info, raw = stored.raw(".weight", (), (stored.num_rows, shape[1]))
-    return gguf.to_matrix(stored.picked(raw), info.type, shape)
+    picked = stored.picked(raw)
+    return gguf.to_matrix(picked, info.type, (len(picked), shape[1]))
+
+
+def can_be_cut(checkpoint: Checkpoint, name: str) -> bool:
+    """Whether some rows of a matrix can be had without reading all: they lie one after another, with all that
+    belongs to them.
+    """
+    info = checkpoint.tensors.get(f"{name}.weight") or checkpoint.tensors.get(name)
+    return checkpoint.source == "gguf" or (info is not None and info.type in FLOATS)
 
 
 def to_vector(

@@ -1,7 +1,8 @@
 """A matrix as a folder checkpoint stores it: tensors of one name and several endings, checked when read.
 
 Endings: ".weight" of plain matrices, ".qweight" ".scales" ... of quantized ones. What they mean is not known
-here. `rows` says which stored rows the matrix is made of, `expert` which entry of a stack.
+here. `rows` says which stored rows the matrix is made of, `piece` which of these are wanted now, `expert`
+which entry of a stack.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from ..checkpoints import Checkpoint, TensorInfo
 from ..errors import BadCheckpoint, UnsupportedModel
-from .numbers import TORCH_TYPES
+from .numbers import TORCH_TYPES, sound
 
 FLOATS = ("F32", "F16", "BF16")
 
@@ -30,6 +31,7 @@ class Stored:
     shape: tuple[int, int]
     rows: np.ndarray | None = None
     expert: int | None = None
+    piece: tuple[int, int] | None = None  # from one of them to before another; None: all
 
     @property
     def quantization(self) -> Mapping[str, Any]:
@@ -66,6 +68,12 @@ class Stored:
         values = torch.from_numpy(raw.copy()).view(TORCH_TYPES[info.type])
         return values.reshape(info.shape if self.expert is None else info.shape[1:])
 
+    def floats(self, ending: str) -> Tensor:
+        """The wanted rows of a matrix of floats, of which no others are copied."""
+        info, raw = self.raw(ending, FLOATS, (self.num_rows, self.shape[1]))
+        values = torch.from_numpy(self.picked(raw).copy()).view(TORCH_TYPES[info.type])
+        return sound(values, f"weights of {self.name}")
+
     def picked(self, values: Any) -> Any:
         """The wanted ones of all stored rows [rows, ...], a tensor or an array; tensors become contiguous."""
         if self.rows is not None:
@@ -74,7 +82,9 @@ class Stored:
                     f"{self.checkpoint.path.name}: {self.name} has {len(values)} rows, "
                     f"{int(self.rows.max()) + 1} are needed."
                 )
-            values = values[self.rows]
+            values = values[self.rows if self.piece is None else self.rows[slice(*self.piece)]]
+        elif self.piece is not None:
+            values = values[slice(*self.piece)]
         return values.contiguous() if isinstance(values, Tensor) else values
 
     @property

@@ -24,11 +24,16 @@ from .rope import RopeConfig
 
 @dataclass(frozen=True, slots=True)
 class LayerConfig:
-    """What may differ from layer to layer."""
+    """What may differ from layer to layer; a size of 0 is the model's."""
 
     rope: RopeConfig | None  # None: positions are not told
     window: int = 0  # a token sees itself and the window - 1 tokens before it; 0: all
     experts: bool = False
+    num_kv_heads: int = 0
+    head_dim: int = 0
+    ffn_size: int = 0
+    source: int | None = None  # whose keys and values it looks at, having none of its own
+    without: frozenset[str] = frozenset()  # parts of the family that it has not
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class ModelConfig:
     biased: frozenset[str]  # the parts that have a bias
     tied_head: bool  # the output head is the embedding
     mixture: Mixture | None = None
+    input_size: int = 0  # of what each layer is told of each token once more
     embedding_scale: float = 1.0
     residual_scale: float = 1.0  # of what a layer adds
     logit_scale: float = 1.0
@@ -90,22 +96,45 @@ class ModelConfig:
         """The windows there are, one for each page kind; 0, where a layer sees all, comes first."""
         return tuple(sorted({layer.window for layer in self.layers}))
 
+    @property
+    def shapes(self) -> set[tuple[int, int, int]]:
+        """The sizes that there are."""
+        return {self.sizes(i) for i in range(self.num_layers)}
+
+    def sizes(self, i: int) -> tuple[int, int, int]:
+        """Of layer `i`: heads of keys, the width of a head, that of the feed-forward."""
+        layer = self.layers[i]
+        return (
+            layer.num_kv_heads or self.num_kv_heads,
+            layer.head_dim or self.head_dim,
+            layer.ffn_size or self.ffn_size,
+        )
+
+    def parts(self, i: int) -> tuple[str, ...]:
+        """What layer `i` has, in the order of the computation; experts' own matrices left out."""
+        layer = self.layers[i]
+        return tuple(part for part in self.names.parts(layer.experts) if part not in layer.without)
+
     def stems(self) -> Iterator[tuple[str, str]]:
         """All tensors that are asked for, without what follows the last dot, and the part that each is."""
-        yield from ((self.names.top(part), part) for part in ("embedding", "norm", "head"))
+        inputs = ("inputs", "inputs_of_hidden", "inputs_norm") if self.input_size else ()
+        yield from ((self.names.top(part), part) for part in ("embedding", "norm", "head", *inputs))
         for i, layer in enumerate(self.layers):
-            yield from ((self.names.stem(i, part), part) for part in self.names.parts(layer.experts))
+            # keys and values that another layer's stand for are left in many a checkpoint
+            parts = self.parts(i) if layer.source is None else self.parts(i) + KV_PARTS
+            yield from ((self.names.stem(i, part), part) for part in parts)
             if layer.experts and self.mixture:
                 for part, expert in product(("gate", "up", "down"), range(self.mixture.num_experts)):
                     yield self.names.stem(i, part, expert), part
 
     def check(self, checkpoint: Checkpoint) -> None:
         """Every tensor of the checkpoint has its place in the computation, every width one in the kernels."""
-        if self.head_dim % 16:
-            raise UnsupportedModel(
-                f"{checkpoint.path.name} cannot be used: its heads are {self.head_dim} wide; only multiples "
-                "of 16 are served."
-            )
+        for _, width, _ in self.shapes:
+            if width % 16:
+                raise UnsupportedModel(
+                    f"{checkpoint.path.name} cannot be used: its heads are {width} wide; only multiples "
+                    "of 16 are served."
+                )
         parts = dict(self.stems())
         for name in checkpoint.tensors:
             stem, _, kind = name.rpartition(".")
@@ -120,6 +149,7 @@ class ModelConfig:
 
 
 MOST_EXPERTS = 1024  # of a layer
+KV_PARTS = "k", "v", "k_norm"
 # Tensors that are read with the metadata, or say again what those say.
 HARMLESS = re.compile(r"rope_(freqs|factors_long|factors_short)\.weight|.*\.rotary_emb\.inv_freq")
 

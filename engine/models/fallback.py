@@ -108,14 +108,14 @@ class Pages:
             sinks=more.get("s_aux"),
         )
         assert kv.window == (more.get("sliding_window") or 0), f"layer {self.layer} has another window now"
+        ops, batch, own = self.ops, self.batch, self.buffers.layers[self.layer]
         self.layer += 1
-        ops, batch, buffers = self.ops, self.batch, self.buffers
         tokens, width = query.shape[2], value.shape[-1]
         heads = [pad(x[0].transpose(0, 1), (0, kv.head_dim - x.shape[-1])) for x in (query, key, value)]
-        buffers.qkv[:tokens] = torch.cat(heads, 1).flatten(1)
-        ops.rope_write(batch, buffers.qkv, _unturned(batch.positions.device), kv, buffers.q)
-        ops.attention(batch, buffers.q, kv, buffers.attended)
-        attended = buffers.attended[:tokens].unflatten(1, (kv.num_heads, kv.head_dim))
+        own.qkv[:tokens] = torch.cat(heads, 1).flatten(1)
+        ops.rope_write(batch, own.qkv, _unturned(batch.positions.device), kv, own.q)
+        ops.attention(batch, own.q, kv, own.attended)
+        attended = own.attended[:tokens].unflatten(1, (kv.num_heads, kv.head_dim))
         return attended[None, ..., :width].to(query.dtype)
 
 
@@ -132,6 +132,9 @@ class Fallback:
     config: ModelConfig
     module: Any  # transformers' model, eval and listening to `pages`
     pages: Pages
+
+    def reach(self, end: int) -> None:
+        """It is ready for any position."""
 
     def forward(self, ops: Ops, batch: ForwardBatch, kv: tuple[KVLayer, ...], buffers: Buffers) -> None:
         """One step over the batch: keys and values go to their slots, logits to `buffers.logits`."""

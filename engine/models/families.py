@@ -25,13 +25,19 @@ class Family:
     post_norms: bool = False  # of what comes out of them
     fused: bool = False  # q, k, v are one matrix, gate and up another
     experts: bool = False  # a mixture of experts in place of the feed-forward
-    paired_experts: bool = False  # folders have them in one tensor, its gates and ups by turns
+    experts_beside: bool = False  # a layer that has experts has its feed-forward, too
+    # Gates and ups of all experts in one tensor: by turns, in folders alone; or the ones after the others.
+    joined_experts: Literal["", "turns", "halves"] = ""
+    value_norms: bool = False  # each head's values are normalized, without gains
+    layer_inputs: bool = False  # a layer may be told of each token once more, and ends with a factor
     sinks: bool = False  # a learned score of each head takes weight beside the keys'
     activation: Activation = "silu"
     scaled_embedding: bool = False  # times the root of the width
     gain_offset: float = 0.0  # what config.json's norms leave unsaid: gain = offset + weight
     hf_names: Mapping[str, str] = field(default_factory=dict)  # where they differ from HF_LAYER
     gguf_names: Mapping[str, str] = field(default_factory=dict)  # where they differ from GGUF_LAYER
+    hf_experts: Mapping[str, str] = field(default_factory=dict)  # where they differ from HF_EXPERTS
+    gguf_experts: Mapping[str, str] = field(default_factory=dict)  # where they differ from GGUF_EXPERTS
 
 
 _POST_NORMS = {
@@ -46,7 +52,6 @@ _GEMMA = {
     "hf_names": {**_POST_NORMS, "ffn_norm": "pre_feedforward_layernorm"},
 }
 _MIXTRAL = {
-    "router": "block_sparse_moe.gate",
     "gate": "block_sparse_moe.experts.{expert}.w1",
     "up": "block_sparse_moe.experts.{expert}.w3",
     "down": "block_sparse_moe.experts.{expert}.w2",
@@ -67,16 +72,40 @@ GRANITE = Family("Granite", neighbour_rope=True)
 OLMO2 = Family("OLMo 2", head_norms="whole", pre_norms=False, post_norms=True, hf_names=_POST_NORMS)
 GEMMA2 = Family("Gemma 2", **_GEMMA)  # type: ignore[arg-type]
 GEMMA3 = Family("Gemma 3", head_norms="head", **_GEMMA)  # type: ignore[arg-type]
-MIXTRAL = Family("Mixtral", neighbour_rope=True, experts=True, hf_names=_MIXTRAL)
+MIXTRAL = Family(
+    "Mixtral",
+    neighbour_rope=True,
+    experts=True,
+    hf_names={"router": "block_sparse_moe.gate"},
+    hf_experts=_MIXTRAL,
+)
 QWEN3_MOE = Family("Qwen 3 MoE", head_norms="head", experts=True)
 OLMOE = Family("OLMoE", head_norms="whole", experts=True)
+GEMMA4 = Family(
+    "Gemma 4",
+    head_norms="head",
+    value_norms=True,
+    layer_inputs=True,
+    experts_beside=True,
+    joined_experts="halves",
+    hf_experts={
+        **dict.fromkeys(("gate", "up"), "experts.gate_up_proj"),
+        "down": "experts.down_proj",
+    },
+    gguf_experts=dict.fromkeys(("gate", "up"), "ffn_gate_up_exps"),
+    post_norms=True,
+    activation="gelu_tanh",
+    scaled_embedding=True,
+    hf_names={**_POST_NORMS, "ffn_norm": "pre_feedforward_layernorm", "router": "router.proj"},
+)
 GPT_OSS = Family(
     "gpt-oss",
     experts=True,
-    paired_experts=True,
+    joined_experts="turns",
     sinks=True,
     activation="clamped_swiglu",
-    hf_names={"router": "mlp.router", "sinks": "self_attn.sinks", **_PAIRED},
+    hf_names={"router": "mlp.router", "sinks": "self_attn.sinks"},
+    hf_experts=_PAIRED,
     gguf_names={"ffn_norm": "post_attention_norm", "sinks": "attn_sinks"},
 )
 
@@ -91,6 +120,7 @@ HF_FAMILIES = {
     "olmo2": OLMO2,
     "gemma2": GEMMA2,
     "gemma3_text": GEMMA3,
+    "gemma4_text": GEMMA4,
     "mixtral": MIXTRAL,
     "qwen3_moe": QWEN3_MOE,
     "olmoe": OLMOE,
@@ -106,13 +136,28 @@ GGUF_FAMILIES = {
     "olmo2": OLMO2,
     "gemma2": GEMMA2,
     "gemma3": GEMMA3,
+    "gemma4": GEMMA4,
     "qwen3moe": QWEN3_MOE,
     "olmoe": OLMOE,
     "gpt-oss": GPT_OSS,
 }
 
-GGUF_TOP = {"embedding": "token_embd", "norm": "output_norm", "head": "output"}
-HF_TOP = {"embedding": "model.embed_tokens", "norm": "model.norm", "head": "lm_head"}
+GGUF_TOP = {
+    "embedding": "token_embd",
+    "norm": "output_norm",
+    "head": "output",
+    "inputs": "per_layer_token_embd",
+    "inputs_of_hidden": "per_layer_model_proj",
+    "inputs_norm": "per_layer_proj_norm",
+}
+HF_TOP = {
+    "embedding": "model.embed_tokens",
+    "norm": "model.norm",
+    "head": "lm_head",
+    "inputs": "model.embed_tokens_per_layer",
+    "inputs_of_hidden": "model.per_layer_model_projection",
+    "inputs_norm": "model.per_layer_projection_norm",
+}
 GGUF_LAYER = {
     "attention_norm": "attn_norm",
     "q": "attn_q",
@@ -128,6 +173,15 @@ GGUF_LAYER = {
     "up": "ffn_up",
     "down": "ffn_down",
     "ffn_post_norm": "post_ffw_norm",
+    "input_gate": "inp_gate",
+    "input_output": "proj",
+    "input_post_norm": "post_norm",
+    "factor": "layer_output_scale",
+    "router_scale": "ffn_gate_inp.scale",
+    "expert_scales": "ffn_down_exps.scale",
+    "dense_post_norm": "post_ffw_norm_1",
+    "experts_norm": "pre_ffw_norm_2",
+    "experts_post_norm": "post_ffw_norm_2",
     "router": "ffn_gate_inp",
 }
 GGUF_EXPERTS = {"gate": "ffn_gate_exps", "up": "ffn_up_exps", "down": "ffn_down_exps"}  # all in one tensor
@@ -145,8 +199,20 @@ HF_LAYER = {
     "up": "mlp.up_proj",
     "gate_up": "mlp.gate_up_proj",
     "down": "mlp.down_proj",
+    "input_gate": "per_layer_input_gate",
+    "input_output": "per_layer_projection",
+    "input_post_norm": "post_per_layer_input_norm",
+    "factor": "layer_scalar",
+    "router_scale": "router.scale",
+    "expert_scales": "router.per_expert_scale",
+    "dense_post_norm": "post_feedforward_layernorm_1",
+    "experts_norm": "pre_feedforward_layernorm_2",
+    "experts_post_norm": "post_feedforward_layernorm_2",
     "router": "mlp.gate",
 }
+BESIDE_PARTS = "router_scale", "expert_scales", "dense_post_norm", "experts_norm", "experts_post_norm"
+BARE = "router_scale", "expert_scales"  # whose names are whole
+INPUT_PARTS = "input_gate", "input_output", "input_post_norm"  # where layers are told of a token once more
 HF_EXPERTS = {part: f"mlp.experts.{{expert}}.{part}_proj" for part in ("gate", "up", "down")}
 
 
@@ -165,20 +231,23 @@ class Names:
         """The name of a part of layer `i`, or of one of its experts."""
         family = self.family
         if self.source == "gguf":
-            table = {**GGUF_LAYER, **(GGUF_EXPERTS if expert is not None else {}), **family.gguf_names}
-            return f"blk.{i}.{table[part]}"
-        table = {**HF_LAYER, **(HF_EXPERTS if expert is not None else {}), **family.hf_names}
+            experts = {} if expert is None else {**GGUF_EXPERTS, **family.gguf_experts}
+            return f"blk.{i}.{ {**GGUF_LAYER, **experts, **family.gguf_names}[part] }"
+        experts = {} if expert is None else {**HF_EXPERTS, **family.hf_experts}
+        table = {**HF_LAYER, **family.hf_names, **experts}
         return f"model.layers.{i}.{table[part].format(expert=expert)}"
 
     @property
-    def paired(self) -> bool:
-        """Whether experts' gates and ups stand by turns in one tensor, which has no ".weight"."""
-        return self.family.paired_experts and self.source == "hf"
+    def joined(self) -> Literal["", "turns", "halves"]:
+        """How experts' gates and ups stand in one tensor."""
+        joined = self.family.joined_experts
+        return joined if self.source == "hf" or joined == "halves" else ""
 
     def stem(self, i: int, part: str, expert: int | None = None) -> str:
         """What stands before the last dot of a part's tensors."""
         name = self.layer(i, part, expert)
-        is_bare = self.source == "hf" and (part == "sinks" or (self.paired and expert is not None))
+        is_joined = self.joined and expert is not None
+        is_bare = part in BARE or (self.source == "hf" and (part in ("sinks", "factor") or is_joined))
         return name.rpartition(".")[0] if is_bare else name
 
     def vector(self, i: int, part: str) -> str:
@@ -188,15 +257,17 @@ class Names:
 
     def bias(self, i: int, part: str, expert: int | None = None) -> str:
         """The whole name of a part's bias."""
-        return self.layer(i, part, expert) + ("_bias" if self.paired and expert is not None else ".bias")
+        is_bare = self.source == "hf" and self.joined and expert is not None
+        return self.layer(i, part, expert) + ("_bias" if is_bare else ".bias")
 
     def stacked(self, expert: int | None) -> int | None:
         """Which matrix of its tensor an expert's is; None where each is a tensor of its own."""
-        return expert if self.source == "gguf" or self.paired else None
+        return expert if self.source == "gguf" or self.joined else None
 
     def parts(self, experts: bool) -> tuple[str, ...]:
         """What a layer has, in the order of the computation; experts' own matrices left out."""
         family = self.family
+        dense = not experts or family.experts_beside
         wanted = {
             "attention_norm": family.pre_norms,
             **dict.fromkeys(("qkv",) if family.fused else ("q", "k", "v"), True),
@@ -207,8 +278,10 @@ class Names:
             "attention_post_norm": family.post_norms,
             "ffn_norm": family.pre_norms,
             "router": experts,
-            **dict.fromkeys(("gate_up",) if family.fused else ("gate", "up"), not experts),
-            "down": not experts,
+            **dict.fromkeys(BESIDE_PARTS, experts and family.experts_beside),
+            **dict.fromkeys(("gate_up",) if family.fused else ("gate", "up"), dense),
+            "down": dense,
             "ffn_post_norm": family.post_norms,
+            **dict.fromkeys((*INPUT_PARTS, "factor"), family.layer_inputs),
         }
         return tuple(part for part, there in wanted.items() if there)

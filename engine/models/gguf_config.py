@@ -20,7 +20,8 @@ from .config import (
     embedding_rows,
     has_head,
 )
-from .families import GEMMA2, GEMMA3, GGUF_FAMILIES, GPT_OSS, MIXTRAL, PHI3, SMOLLM3, Family, Names
+from .families import GEMMA2, GEMMA3, GEMMA4, GGUF_FAMILIES, GPT_OSS, MIXTRAL, PHI3, SMOLLM3, Family, Names
+from .gemma4 import gguf_layers
 from .keys import Keys
 from .rope import RopeConfig, linear, longrope, plain, yarn
 
@@ -30,9 +31,7 @@ NEUTRAL = {
     "attention.clamp_kqv": 0.0,
     "attention.key_length_mla": 0,
     "attention.max_alibi_bias": 0.0,
-    "attention.shared_kv_layers": 0,
     "attention.temperature_length": 0,
-    "embedding_length_per_layer_input": 0,
     "expert_gating_func": 1,
     "expert_shared_count": 0,
     "expert_weights_scale": 1.0,
@@ -40,6 +39,7 @@ NEUTRAL = {
     "rope.scale_linear": 1.0,
     "use_parallel_residual": False,
 }
+NOT_GEMMA4 = {"attention.shared_kv_layers": 0, "embedding_length_per_layer_input": 0}
 # Every how many layers one sees all; the others have a window.
 FULL_EVERY = {GEMMA2.name: 2, GEMMA3.name: 6, GPT_OSS.name: 2}
 # Gemma's largest models scale queries by their width over their heads, not by the width of a head.
@@ -57,17 +57,18 @@ def read_gguf_config(checkpoint: Checkpoint) -> ModelConfig:
     mixture = _mixture(keys)
     if mixture and not family.experts:
         family = MIXTRAL if architecture == "llama" else family
-    if bool(mixture) != family.experts:
+    if bool(mixture) != family.experts and family is not GEMMA4:
         raise keys.unserved(
             f"{keys.prefix}expert_count is {keys.get('expert_count')!r:.40} in a {family.name}"
         )
-    keys.neutral(NEUTRAL)
+    keys.neutral(NEUTRAL if family is GEMMA4 else NEUTRAL | NOT_GEMMA4)
     names = Names(family, "gguf")
     hidden_size, num_heads = keys.count("embedding_length"), keys.count("attention.head_count")
-    num_kv_heads = keys.count("attention.head_count_kv", most=num_heads, default=num_heads)
-    keys.divides("attention.head_count_kv", num_kv_heads, num_heads)
-    head_dim = _head_dim(keys, hidden_size, num_heads)
     num_layers = count_layers(keys, "block_count", "blk.")
+    per_layer = num_layers if family is GEMMA4 else 1
+    num_kv_heads = max(keys.counts("attention.head_count_kv", per_layer, num_heads, num_heads))
+    keys.divides("attention.head_count_kv", num_kv_heads, num_heads)
+    head_dim = _head_dim(keys, family, hidden_size, num_heads)
     tied_head = not has_head(checkpoint, names)
     return ModelConfig(
         names=names,
@@ -76,13 +77,15 @@ def read_gguf_config(checkpoint: Checkpoint) -> ModelConfig:
         num_heads=num_heads,
         num_kv_heads=num_kv_heads,
         head_dim=head_dim,
-        ffn_size=mixture.size if mixture else keys.count("feed_forward_length"),
+        ffn_size=mixture.size if mixture else max(keys.counts("feed_forward_length", per_layer)),
         vocab_size=_vocabulary(checkpoint, names),
         context_length=keys.count("context_length", most=1 << 30),
         rms_eps=keys.real("attention.layer_norm_rms_epsilon", most=1.0),
         biased=biased_parts(checkpoint, names, mixture is not None),
         tied_head=tied_head,
         mixture=mixture,
+        input_size=keys.get("embedding_length_per_layer_input", 0)
+        and keys.count("embedding_length_per_layer_input"),
         embedding_scale=hidden_size**0.5
         if family.scaled_embedding
         else keys.real("embedding_scale", 1e6, 1.0),
@@ -94,11 +97,13 @@ def read_gguf_config(checkpoint: Checkpoint) -> ModelConfig:
     )
 
 
-def _head_dim(keys: Keys, hidden_size: int, num_heads: int) -> int:
+def _head_dim(keys: Keys, family: Family, hidden_size: int, num_heads: int) -> int:
     if "attention.key_length" not in keys:
         keys.divides("attention.head_count", num_heads, hidden_size)
     head_dim = keys.count("attention.key_length", default=hidden_size // num_heads)
-    keys.neutral(dict.fromkeys(("attention.value_length", "attention.key_length_swa"), head_dim))
+    keys.neutral({"attention.value_length": head_dim})
+    if family is not GEMMA4:
+        keys.neutral({"attention.key_length_swa": head_dim})
     return head_dim
 
 
@@ -125,6 +130,8 @@ def _mixture(keys: Keys) -> Mixture | None:
 
 
 def _layers(keys: Keys, family: Family, num_layers: int, head_dim: int) -> tuple[LayerConfig, ...]:
+    if family is GEMMA4:
+        return gguf_layers(keys, num_layers, _rope(keys, family, head_dim))
     full_every, window = FULL_EVERY.get(family.name, 0), 0
     if full_every or family is PHI3:
         window = keys.get("attention.sliding_window", 0) and keys.count(
@@ -189,6 +196,8 @@ def _factors(keys: Keys, name: str, dim: int) -> tuple[float, ...]:
 
 
 def _score_scale(keys: Keys, family: Family, num_layers: int, share: float) -> float:
+    if family is GEMMA4:  # scores are what they are
+        return 1.0
     if SCALED_BY_WIDTH.get(family.name) == num_layers:
         return share**-0.5
     return keys.real("attention.scale", 1e6) if "attention.scale" in keys else 0.0

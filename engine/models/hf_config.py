@@ -1,7 +1,7 @@
 """config.json, as transformers writes it, to a ModelConfig.
 
-Older and newer spellings are both read: `rope_scaling` and `rope_theta` became `rope_parameters`, a pattern
-of windows became `layer_types`. What a family's own configuration class would fill in stands in DEFAULTS.
+Older and newer spellings are both read: a pattern of windows became `layer_types`; ropes are hf_rope.py's.
+What a family's own configuration class would fill in stands in DEFAULTS.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .fallback_check import read_fallback
 from .families import (
     GEMMA2,
     GEMMA3,
+    GEMMA4,
     GPT_OSS,
     HF_FAMILIES,
     MISTRAL,
@@ -36,17 +37,9 @@ from .families import (
     Family,
     Names,
 )
+from .gemma4 import hf_layers
+from .hf_rope import read_rope
 from .keys import Keys
-from .rope import (
-    RopeConfig,
-    linear,
-    llama3,
-    longrope,
-    longrope_magnitude,
-    plain,
-    yarn,
-    yarn_magnitude,
-)
 
 # Keys that would change the computation, and the value that changes nothing.
 NEUTRAL: dict[str, Any] = {
@@ -82,6 +75,24 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "sliding_window": 4096,
         "query_pre_attn_scalar": 256,
     },
+    GEMMA4.name: {
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "rms_norm_eps": 1e-6,
+        "max_position_embeddings": 131072,
+        "sliding_window": 512,
+        "hidden_size_per_layer_input": 256,
+        "attention_multiplier": 1.0,  # scores are what they are
+        "rope_parameters": {
+            "sliding_attention": {"rope_theta": 1e4},
+            "full_attention": {
+                "rope_type": "proportional",
+                "rope_theta": 1e6,
+                "partial_rotary_factor": 0.25,
+            },
+        },
+    },
     MISTRAL.name: {"sliding_window": 4096},
     QWEN3.name: {"head_dim": 128},
     SMOLLM3.name: {"rope_theta": 2e6},
@@ -89,7 +100,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     GPT_OSS.name: {"rope_theta": 150000.0, "rms_norm_eps": 1e-5, "sliding_window": 128, "head_dim": 64},
 }
 # Families that have windows without being asked, and those that have them with use_sliding_window alone.
-WINDOWED = (MISTRAL, MIXTRAL, PHI3, GEMMA2, GEMMA3, GPT_OSS)
+WINDOWED = (MISTRAL, MIXTRAL, PHI3, GEMMA2, GEMMA3, GEMMA4, GPT_OSS)
 WINDOWED_IF_ASKED = (QWEN2, QWEN3, QWEN3_MOE, SMOLLM3)
 
 
@@ -102,7 +113,8 @@ def read_hf_config(checkpoint: Checkpoint) -> ModelConfig:
     family = HF_FAMILIES[kind]
     keys = Keys(checkpoint, table=DEFAULTS.get(family.name, {}) | dict(checkpoint.metadata))
     names = Names(family, "hf")
-    keys.neutral(NEUTRAL)
+    if family is not GEMMA4 or keys.get("use_bidirectional_attention") != "vision":  # which texts have not
+        keys.neutral(NEUTRAL)
     for key in ("hidden_act", "hidden_activation"):
         keys.choice(key, ACTIVATIONS[family.activation], ACTIVATIONS[family.activation][0])
     hidden_size, num_heads = keys.count("hidden_size"), keys.count("num_attention_heads")
@@ -111,7 +123,8 @@ def read_hf_config(checkpoint: Checkpoint) -> ModelConfig:
     if "head_dim" not in keys:
         keys.divides("num_attention_heads", num_heads, hidden_size)
     head_dim = keys.count("head_dim", default=hidden_size // num_heads)
-    mixture = _mixture(keys, family) if family.experts else None
+    has_experts = family.experts or (family is GEMMA4 and keys.flag("enable_moe_block", False))
+    mixture = _mixture(keys, family) if has_experts else None
     return ModelConfig(
         names=names,
         layers=_layers(keys, family, head_dim),
@@ -126,6 +139,7 @@ def read_hf_config(checkpoint: Checkpoint) -> ModelConfig:
         biased=biased_parts(checkpoint, names, mixture is not None),
         tied_head=_tied(keys, names),
         mixture=mixture,
+        input_size=_or_none(keys, "hidden_size_per_layer_input") if family.layer_inputs else 0,
         embedding_scale=hidden_size**0.5 if family.scaled_embedding else _scale(keys, "embedding_multiplier"),
         residual_scale=_scale(keys, "residual_multiplier"),
         logit_scale=1 / _scale(keys, "logits_scaling"),
@@ -141,6 +155,10 @@ def _scale(keys: Keys, key: str) -> float:
 
 def _or_zero(keys: Keys, key: str) -> float:
     return keys.real(key, 1e6) if key in keys else 0.0
+
+
+def _or_none(keys: Keys, key: str) -> int:
+    return keys.count(key) if keys.get(key) else 0
 
 
 def _score_scale(keys: Keys) -> float:
@@ -169,19 +187,22 @@ def _tied(keys: Keys, names: Names) -> bool:
 
 def _mixture(keys: Keys, family: Family) -> Mixture:
     count = "num_experts" if "num_experts" in keys else "num_local_experts"
-    size = "moe_intermediate_size" if family is QWEN3_MOE else "intermediate_size"
+    size = "moe_intermediate_size" if family in (QWEN3_MOE, GEMMA4) else "intermediate_size"
+    top_k = "top_k_experts" if family is GEMMA4 else "num_experts_per_tok"
     most = keys.count(count, MOST_EXPERTS)
-    normalized = family in (MIXTRAL, GPT_OSS) or keys.flag("norm_topk_prob", False)
-    return Mixture(most, keys.count("num_experts_per_tok", most=most), keys.count(size), normalized)
+    normalized = family in (MIXTRAL, GPT_OSS, GEMMA4) or keys.flag("norm_topk_prob", False)
+    return Mixture(most, keys.count(top_k, most=most), keys.count(size), normalized)
 
 
 def _layers(keys: Keys, family: Family, head_dim: int) -> tuple[LayerConfig, ...]:
     num_layers = count_layers(keys, "num_hidden_layers", "model.layers.")
     silent = _silent(keys, num_layers) if family is SMOLLM3 else [False] * num_layers
     windowed = _windowed(keys, family, silent)
+    if family is GEMMA4:
+        return hf_layers(keys, family, windowed)
     window = keys.count("sliding_window", most=1 << 30) if any(windowed) else 0
     seen = window if window < keys.count("max_position_embeddings", most=1 << 30) else 0
-    ropes = {is_windowed: _rope(keys, family, head_dim, is_windowed) for is_windowed in set(windowed)}
+    ropes = {is_windowed: read_rope(keys, family, head_dim, is_windowed) for is_windowed in set(windowed)}
     return tuple(
         LayerConfig(None if mute else ropes[is_windowed], seen if is_windowed else 0, family.experts)
         for mute, is_windowed in zip(silent, windowed, strict=True)
@@ -224,73 +245,6 @@ def _windowed(keys: Keys, family: Family, silent: list[bool]) -> list[bool]:
     every = {
         **dict.fromkeys((GEMMA2.name, GPT_OSS.name), 2),
         GEMMA3.name: keys.count("sliding_window_pattern", default=6),
+        GEMMA4.name: 6,
     }.get(family.name)
     return [every is None or (i + 1) % every != 0 for i in range(num_layers)]
-
-
-def _rope(keys: Keys, family: Family, head_dim: int, windowed: bool) -> RopeConfig:
-    """The rope of layers with or without a window: Gemma 3's differ."""
-    said = keys.get("rope_parameters", keys.get("rope_scaling")) or {}
-    if not isinstance(said, dict):
-        raise keys.bad("rope_parameters", said, "a table")
-    if isinstance(kind := said.get("sliding_attention" if windowed else "full_attention"), dict):
-        said = kind
-    elif family is GEMMA3 and windowed:
-        said = {}
-    old = "rope_local_base_freq" if family is GEMMA3 and windowed else "rope_theta"
-    theta = 1e6 if family is GEMMA3 and not windowed else 10000.0
-    table = {
-        "rope_theta": keys.get(old, theta),
-        "partial_rotary_factor": keys.get("partial_rotary_factor", 1.0),
-        "rope_type": said.get("type", "default"),
-        "original_max_position_embeddings": keys.get("original_max_position_embeddings"),
-        **{key: value for key, value in said.items() if value is not None},
-    }
-    if family is PHI3 and table["rope_type"] in ("su", "yarn"):
-        table["rope_type"] = "longrope"
-    ropes = Keys(keys.checkpoint, table=table)
-    dim = int(head_dim * ropes.real("partial_rotary_factor", 1.0))
-    if dim < 2 or dim % 2:
-        raise keys.bad("partial_rotary_factor", table["partial_rotary_factor"], "such that pairs are turned")
-    return _scaled(ropes, dim, keys.count("max_position_embeddings", most=1 << 30))
-
-
-def _scaled(keys: Keys, dim: int, context_length: int) -> RopeConfig:
-    """A rope from its own table."""
-    kind = keys.choice("rope_type", ("default", "linear", "llama3", "yarn", "longrope"))
-    theta = keys.real("rope_theta", 1e15, above=1.0)
-    if kind == "default":
-        return plain(theta, dim)
-    original = keys.count("original_max_position_embeddings", 1 << 30, context_length)
-    if kind == "longrope":
-        factor = keys.real("factor", 1e6, context_length / original)
-        magnitude = keys.real("attention_factor", 1e3, longrope_magnitude(factor, original))
-        short, long = (keys.reals(f"{which}_factor", dim // 2) for which in ("short", "long"))
-        return longrope(theta, dim, short, long, original, magnitude)
-    factor = keys.real("factor", 1e6)
-    if kind == "linear":
-        return linear(theta, dim, factor)
-    if kind == "llama3":
-        low, high = keys.real("low_freq_factor", 1e6), keys.real("high_freq_factor", 1e6)
-        if low >= high:
-            raise keys.bad("high_freq_factor", high, f"larger than low_freq_factor, {low}")
-        return llama3(theta, dim, factor, low, high, original)
-    return yarn(
-        theta,
-        dim,
-        factor,
-        original,
-        magnitude=keys.real("attention_factor", 1e3, _mscale(keys, factor)),
-        fast=keys.real("beta_fast", 1e6, 32.0),
-        slow=keys.real("beta_slow", 1e6, 1.0),
-        whole=keys.flag("truncate", True),
-    )
-
-
-def _mscale(keys: Keys, factor: float) -> float:
-    """DeepSeek's way to say yarn's magnitude, or the usual one."""
-    if "mscale" not in keys or "mscale_all_dim" not in keys:
-        return yarn_magnitude(factor)
-    scales = (keys.real(key, 1e3) for key in ("mscale", "mscale_all_dim"))
-    over, under = (yarn_magnitude(factor, scale) for scale in scales)
-    return over / under

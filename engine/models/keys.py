@@ -56,6 +56,15 @@ class Keys:
             raise self.bad(key, value, f"a whole number from 1 to {most}")
         return value
 
+    def counts(self, key: str, length: int, most: int = MOST, default: int | None = None) -> list[int]:
+        """The same for each of so many layers: a list, or one number for all."""
+        value = self.get(key)
+        if not isinstance(value, list) or length == 1:
+            return [self.count(key, most, default)] * length
+        if len(value) != length or not all(type(each) is int and 1 <= each <= most for each in value):
+            raise self.bad(key, value, f"a list of {length} whole numbers from 1 to {most}")
+        return value
+
     def real(self, key: str, most: float, default: float | None = None, above: float = 0.0) -> float:
         """A number above 0, or another limit, up to `most`; infinities and not-a-numbers are neither."""
         value = self.get(key, default)

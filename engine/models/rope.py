@@ -15,6 +15,8 @@ import torch
 
 from kernels import Rope
 
+PIECE = 1024  # positions that are worked out at once, in float64
+
 
 @dataclass(frozen=True, slots=True)
 class RopeConfig:
@@ -25,20 +27,44 @@ class RopeConfig:
     long: tuple[float, ...] = ()  # the frequencies where a context may be longer than `original`
     original: int = 0
 
-    def table(self, max_positions: int, device: torch.device = torch.device("cpu")) -> Rope:
-        """Cosines and sines for positions 0 to `max_positions` - 1. Longrope has two sets of frequencies: a
-        loaded model takes one for good, by the context it is loaded with, since cached keys are turned.
+    def table(self, max_positions: int, device: torch.device = torch.device("cpu")) -> Table:
+        """A place for the cosines and sines of positions 0 to `max_positions` - 1. Longrope has
+        two sets of frequencies: a loaded model takes one for good, by the context it is loaded with, since
+        cached keys are turned.
         """
         chosen = self.long if self.long and max_positions > self.original else self.frequencies
-        places = torch.arange(max_positions, dtype=torch.float64)
-        angles = torch.outer(places, torch.tensor(chosen, dtype=torch.float64))
-        turns = (angles.cos() * self.magnitude, angles.sin() * self.magnitude)
-        return Rope(*(each.float().to(device) for each in turns))
+        empty = (torch.empty(max_positions, len(chosen), device=device) for _ in range(2))
+        return Table(Rope(*empty), torch.tensor(chosen, dtype=torch.float64), self.magnitude)
+
+
+class Table:
+    """A rope whose numbers are worked out as far as texts have come: until then they take no memory."""
+
+    def __init__(self, rope: Rope, frequencies: torch.Tensor, magnitude: float) -> None:
+        self.rope, self._frequencies, self._magnitude = rope, frequencies, magnitude
+        self._known = 0  # positions
+
+    def reach(self, end: int) -> Rope:
+        """The rope, which holds for positions before `end` from now on."""
+        for begin in range(self._known, min(end, len(self.rope.cos)), PIECE):
+            rows = slice(begin, min(begin + PIECE, len(self.rope.cos)))
+            angles = torch.outer(torch.arange(rows.start, rows.stop).double(), self._frequencies)
+            self.rope.cos[rows] = (angles.cos() * self._magnitude).float()
+            self.rope.sin[rows] = (angles.sin() * self._magnitude).float()
+            self._known = rows.stop
+        return self.rope
 
 
 def plain(theta: float, dim: int) -> RopeConfig:
     """theta^(-2i / dim) for the dim / 2 pairs."""
     return RopeConfig(tuple(theta ** (-2 * i / dim) for i in range(dim // 2)))
+
+
+def proportional(theta: float, dim: int, part: float, factor: float = 1.0) -> RopeConfig:
+    """The same for the first `part` of the pairs; the others, which stand further back, are not turned."""
+    turned = int(part * dim // 2)
+    kept = plain(theta, dim).frequencies[:turned]
+    return RopeConfig(tuple(f / factor for f in kept) + (0.0,) * (dim // 2 - turned))
 
 
 def linear(theta: float, dim: int, factor: float) -> RopeConfig:

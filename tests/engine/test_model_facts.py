@@ -20,4 +20,4 @@ def test_tables_are_counted(tmp_path: Path) -> None:
         model = load_decoder(checkpoint, config, ops, config.context_length, lambda part: None)
     tables = {id(layer.rope): layer.rope for layer in model.layers}.values()
     turning = sum(table.cos.nbytes + table.sin.nbytes for table in tables)
-    assert turning > 0 and facts.tables_bytes == TOKEN_BYTES * config.vocab_size + turning
+    assert turning > 0 and facts.tables_bytes == TOKEN_BYTES["bytes"] * config.vocab_size + turning

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer as Library, models, normalizers
 
 from engine import BadCheckpoint, UnsupportedModel
 from engine.vocabulary import named_ends
@@ -58,6 +59,33 @@ def test_bpe_ids_are_those_of_the_tokenizers_library(pre: str) -> None:
     _, oracle = make_bpe(pre)
     for text in mixtures(1500):
         assert tiny_tokenizer(pre).encode(text, special=True) == oracle.encode(text).ids, text
+
+
+def test_gemma_4s_ids_are_those_of_the_tokenizers_library() -> None:
+    """Its tokenizer.json has no cuts at newlines, which no piece crosses."""
+    facts, _ = make_spm()
+    pieces, metadata = facts["tokens"], tiny_metadata("spm")
+    vocab, score = (
+        {piece: i for i, piece in enumerate(pieces)},
+        dict(zip(pieces, facts["scores"], strict=True)),
+    )
+    joins = [(a, b) for piece in pieces for i in range(1, len(piece)) if (a := piece[:i]) in vocab
+             and (b := piece[i:]) in vocab]  # fmt: skip
+    joins.sort(key=lambda pair: -score["".join(pair)])
+    del metadata["tokenizer.ggml.scores"]
+    metadata |= {
+        "tokenizer.ggml.model": "gemma4",
+        "tokenizer.ggml.pre": "gemma4",
+        "tokenizer.ggml.merges": [" ".join(pair) for pair in joins],
+    }
+    oracle = Library(models.BPE(vocab, joins, byte_fallback=True, fuse_unk=True, unk_token=pieces[0]))
+    oracle.normalizer = normalizers.Replace(" ", "▁")
+    ours = tokenizer_of(metadata)
+    for text in mixtures(500):
+        ids = ours.encode(text, special=False)
+        assert ids == oracle.encode(text).ids, text
+        assert b"".join(map(ours.piece_bytes, ids)) == text.encode(), text
+    assert ours.add_bos
 
 
 def test_spm_ids_are_sentencepieces() -> None:

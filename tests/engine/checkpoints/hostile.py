@@ -21,9 +21,9 @@ import engine.models.fallback_check
 from engine import BadCheckpoint, UnsupportedModel
 from engine.checkpoints import open_checkpoint
 from engine.formats import check_quantization
-from engine.llm import check_vocabulary
 from engine.model_facts import fingerprint
 from engine.models import read_config
+from engine.preparing import check_vocabulary
 from engine.tokenizer import Tokenizer
 
 LIMIT, HANG_S = 64 << 20, 20

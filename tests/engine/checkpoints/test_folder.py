@@ -178,23 +178,44 @@ def test_templates_come_from_three_places(tmp_path: Path) -> None:
     assert Tokenizer.of(found).chat_template == "drei ü"
 
 
-def test_a_folder_of_gguf(tmp_path: Path) -> None:
-    def write(name: str) -> None:
-        writer = gguf.GGUFWriter(tmp_path / name, "llama")
-        writer.add_tensor("a", np.ones((2, 32), np.float32))
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-        writer.close()
+POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes, and links only for administrators")
 
+
+def write_gguf(path: Path) -> None:
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tensor("a", np.ones((2, 32), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def test_a_folder_of_gguf(tmp_path: Path) -> None:
     with pytest.raises(BadCheckpoint, match=r"neither a config\.json nor a GGUF file"):
         open_checkpoint(tmp_path)
-    write("one.gguf")
+    write_gguf(tmp_path / "one.gguf")
     with open_checkpoint(tmp_path) as checkpoint:
         assert (checkpoint.source, checkpoint.path.name) == ("gguf", "one.gguf")
-    write("two.gguf")
+    write_gguf(tmp_path / "two.gguf")
     with pytest.raises(BadCheckpoint, match=r"2 GGUF files; name one of them: one\.gguf, two\.gguf"):
         open_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["通义.gguf", "ünï (1).gguf", "a,b & c.gguf", "$x.gguf"])
+def test_a_file_of_gguf_is_called_as_its_owner_likes(tmp_path: Path, name: str) -> None:
+    (tmp_path / "模型").mkdir()
+    write_gguf(tmp_path / "模型" / name)
+    with open_checkpoint(tmp_path / "模型") as checkpoint:
+        assert checkpoint.path.name == name
+
+
+@POSIX
+def test_a_folder_s_gguf_is_no_link_that_leads_out(tmp_path: Path) -> None:
+    write_gguf(tmp_path / "one.gguf")
+    (tmp_path / "模型").mkdir()
+    (tmp_path / "模型" / "通义.gguf").symlink_to(tmp_path / "one.gguf")
+    with pytest.raises(BadCheckpoint, match=r"通义\.gguf in 模型 is a link to a place outside"):
+        open_checkpoint(tmp_path / "模型")
 
 
 @pytest.mark.parametrize(
@@ -227,7 +248,6 @@ OPTIONAL = [
     "tokenizer.json",
     "config.json",
 ]
-POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes, and links only for administrators")
 
 
 @POSIX

@@ -23,6 +23,7 @@ ARCHITECTURES = {
     "mistral": "llama",
     "mixtral": "llama",
     "gemma3_text": "gemma3",
+    "gemma4_text": "gemma4",
     "qwen3_moe": "qwen3moe",
     "gpt_oss": "gpt-oss",
 }
@@ -46,20 +47,27 @@ def write_gguf(model: Any, folder: Path, path: Path, vocabulary: dict[str, Any] 
         config.num_hidden_layers,
     )
     for name, values in _stacked(load_file(folder / "model.safetensors")).items():
-        if kind.startswith("gemma") and name.endswith("norm.weight"):
+        if kind in ("gemma2", "gemma3_text") and name.endswith("norm.weight"):
             values = values + 1
-        stored = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        stored = _gemma4_name(name) or names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert stored, name
         array = values.contiguous().numpy()
-        heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+        heads = {"attn_q": "num_attention_heads", "attn_k": "num_key_value_heads"}
         if architecture in NEIGHBOURS and (count := heads.get(stored.split(".")[-2])):
-            array = neighbours(array, count)
+            array = neighbours(array, getattr(config, count))
         writer.add_tensor(stored, array)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def _gemma4_name(name: str) -> str:
+    """What the converter names by itself."""
+    ends = {"router.scale": "ffn_gate_inp.scale", "router.per_expert_scale": "ffn_down_exps.scale"}
+    found = re.fullmatch(r"model\.layers\.(\d+)\.(router\.\w+)", name)
+    return f"blk.{found[1]}.{ends[found[2]]}" if found and found[2] in ends else ""
 
 
 def _stacked(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -72,7 +80,9 @@ def _stacked(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
             target = f"{stem}.{MIXTRAL.get(matrix, matrix)}.weight"
             experts.setdefault(target, {})[int(number)] = state.pop(name)
     for name in list(state):
-        if ".experts.gate_up_proj" in name:  # gpt-oss: by turns, and matrices lie [inputs, outputs]
+        if re.fullmatch(r"model\.layers\.\d+\.experts\.\w+", name):  # Gemma 4's stay together
+            state[f"{name}.weight"] = state.pop(name)
+        elif ".experts.gate_up_proj" in name:  # gpt-oss: by turns, and matrices lie [inputs, outputs]
             both, ending = state.pop(name), "bias" if name.endswith("_bias") else "weight"
             for which, matrix in enumerate(("gate_proj", "up_proj")):
                 values = both[..., which::2] if ending == "bias" else both[..., which::2].mT
@@ -83,7 +93,7 @@ def _stacked(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
             state[f"{name}.weight" if ending == "weight" else name.replace("_bias", ".bias")] = (
                 values if ending == "bias" else values.mT
             )
-        elif name.endswith(".sinks"):
+        elif name.endswith((".sinks", ".layer_scalar")):
             state[f"{name}.weight"] = state.pop(name)
     return state | {
         name: torch.stack([matrices[i] for i in range(len(matrices))]) for name, matrices in experts.items()
@@ -91,20 +101,23 @@ def _stacked(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def _write_keys(writer: Any, config: Any) -> None:
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     scaling = config.rope_parameters
     scaling = scaling.get("full_attention", scaling)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
-    writer.add_feed_forward_length(config.intermediate_size)
     writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_key_length(head_dim)
-    writer.add_value_length(head_dim)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_rope_freq_base(scaling["rope_theta"])
-    turned = int(head_dim * scaling.get("partial_rotary_factor", 1.0))
+    if config.model_type == "gemma4_text":
+        head_dim = turned = _write_gemma4(writer, config, scaling)
+    else:
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        turned = int(head_dim * scaling.get("partial_rotary_factor", 1.0))
+        writer.add_feed_forward_length(config.intermediate_size)
+        writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_key_length(head_dim)
+    writer.add_value_length(head_dim)
     writer.add_rope_dimension_count(turned)
     for key, write in {
         "sliding_window": writer.add_sliding_window,
@@ -117,11 +130,32 @@ def _write_keys(writer: Any, config: Any) -> None:
         "num_local_experts": writer.add_expert_count,
         "num_experts": writer.add_expert_count,
         "num_experts_per_tok": writer.add_expert_used_count,
+        "top_k_experts": writer.add_expert_used_count,
         "moe_intermediate_size": writer.add_expert_feed_forward_length,
     }.items():
         if getattr(config, key, None):
             write(getattr(config, key))
     _write_scaling(writer, scaling, config.max_position_embeddings, turned)
+
+
+def _write_gemma4(writer: Any, config: Any, scaling: dict[str, Any]) -> int:
+    """What differs from layer to layer; the width of a head that sees all is given back."""
+    count, narrow = config.num_hidden_layers, config.to_dict()["head_dim"]
+    windowed = [kind == "sliding_attention" for kind in config.layer_types]
+    wide = config.per_layer_config[windowed.index(False)].head_dim
+    wider = [i >= count - config.num_kv_shared_layers and config.use_double_wide_mlp for i in range(count)]
+    writer.add_sliding_window_pattern(windowed)
+    writer.add_shared_kv_layers(config.num_kv_shared_layers)
+    writer.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input)
+    writer.add_feed_forward_length([config.intermediate_size * (2 if twice else 1) for twice in wider])
+    writer.add_head_count_kv([config.per_layer_config[i].num_key_value_heads for i in range(count)])
+    writer.add_key_length_swa(narrow)
+    writer.add_value_length_swa(narrow)
+    writer.add_rope_dimension_count_swa(narrow)
+    turned = int(wide * scaling["partial_rotary_factor"] // 2)
+    factors = [1.0] * turned + [1e30] * (wide // 2 - turned)
+    writer.add_tensor("rope_freqs.weight", torch.tensor(factors).numpy())
+    return wide
 
 
 def _write_scaling(writer: Any, scaling: dict[str, Any], longest: int, turned: int) -> None:

@@ -25,7 +25,7 @@ from .tiny_architectures import WINDOW, make_architecture, make_config
 KINDS = {
     "cohere2": "windows, and layers that are told no positions",
     "deepseek_v3": "keys wider than values, experts that are stored one by one",
-    "gemma4_text": "layers that use others' keys and values",
+    "gemma4_unified_text": "heads of two widths",
     "gpt2": "learned positions",
     "granite_swa": "sinks",
     "hrm_text": "layers that are used again",

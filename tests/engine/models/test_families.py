@@ -13,7 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import kernels
+from engine.checkpoints import open_checkpoint
 from engine.forward import Forward
+from engine.kv_cache import kind_facts
+from engine.models import load_decoder, read_config
 from engine.models.families import GGUF_FAMILIES, HF_FAMILIES
 from kernels import Ops
 from tests.source_tree import ROOT
@@ -82,12 +85,59 @@ def test_the_processors_kernels(tmp_path: Path, name: str, numba: Ops) -> None:
     assert torch.equal(torch.cat([first, *rest]), whole)
 
 
+@pytest.mark.parametrize("quantization,most", [("int8", 0.15), ("int4", 0.6), ("fp8", 0.3)])
+def test_a_gemma_4_quantized_when_it_is_loaded(
+    tmp_path: Path, quantization: str, most: float, numba: Ops
+) -> None:
+    model = make_model("gemma4-small")
+    with open_checkpoint(save(model, tmp_path)) as checkpoint:
+        config = read_config(checkpoint)
+        loaded = load_decoder(checkpoint, config, numba, 16 * CONTEXT, lambda part: None, quantization)
+    tokens = text(model)
+    (found,) = Forward(loaded, numba, 512, CONTEXT)((tokens, 0, list(range(1, CONTEXT))))
+    theirs = logits_of(model, tokens)
+    assert (found - theirs).square().mean().sqrt() / theirs.std() < most
+
+
 def test_the_document_lists_what_is_served() -> None:
     rows = re.findall(
         r"^\|[^|]+\| `(\w+)` \| `([\w-]+)` \|", (ROOT / "docs/MODELS.md").read_text("utf-8"), re.M
     )
     assert {kind for kind, _ in rows} == set(HF_FAMILIES)
     assert {architecture for _, architecture in rows} == set(GGUF_FAMILIES)
+
+
+def test_a_gemma_4_that_sees_and_hears_is_its_text_half(tmp_path: Path) -> None:
+    """As it is published: among images and sound, with keys and values that nobody looks at."""
+    from transformers import Gemma4Config, Gemma4ForConditionalGeneration
+
+    text_model = make_model("gemma4-small")
+    small = {"hidden_size": 32, "intermediate_size": 32, "num_attention_heads": 2, "num_hidden_layers": 1}
+    others = {
+        "vision_config": small | {"num_key_value_heads": 2, "head_dim": 16, "position_embedding_size": 64},
+        "audio_config": small,
+    }
+    tokens = {f"{kind}_token_id": 150 + i for i, kind in enumerate(("image", "video", "audio"))}
+    config = Gemma4Config(text_config=text_model.config, **others, **tokens, attn_implementation="eager")
+    whole = Gemma4ForConditionalGeneration(config).eval()
+    whole.model.language_model.load_state_dict(text_model.model.state_dict())
+    folder = save(whole, tmp_path)
+    tensors = load_file(folder / "model.safetensors")
+    left = "model.language_model.layers.7.self_attn.{}.weight"
+    left_over = {left.format(part): torch.ones(2 * 48, 64) for part in ("k_proj", "v_proj")}
+    save_file(tensors | left_over | {left.format("k_norm"): torch.ones(48)}, folder / "model.safetensors")
+    assert any("vision" in name for name in tensors) and any("audio" in name for name in tensors)
+    forward = Forward.of(folder, kernels.select("cpu", "reference"), num_blocks=CONTEXT)
+    check(forward, text_model, text(text_model))
+
+
+def test_layers_that_share_keys_and_values_take_no_memory(tmp_path: Path) -> None:
+    """Of eight layers two of each kind have pages; heads are 32 and 48 wide."""
+    folder = save(make_model("gemma4-small"), tmp_path)
+    with open_checkpoint(folder) as checkpoint:
+        kinds = kind_facts(read_config(checkpoint), torch.float32)
+    assert [(facts.name, facts.layers) for facts in kinds] == [("full", (1, 3)), ("window", (0, 2))]
+    assert [facts.bytes_per_token for facts in kinds] == [2 * 2 * 2 * 48 * 4, 2 * 2 * 2 * 32 * 4]
 
 
 def test_gpt_oss_as_it_is_published(tmp_path: Path) -> None:

@@ -49,6 +49,59 @@ def config_of(config: dict[str, Any], names: tuple[str, ...] = ()) -> ModelConfi
     return read_config(Checkpoint())  # type: ignore[arg-type]
 
 
+GEMMA4 = LLAMA | {
+    "model_type": "gemma4_text",
+    "head_dim": 16,
+    "global_head_dim": 32,
+    "sliding_window": 24,
+    "layer_types": ["sliding_attention", "full_attention"] * 2,
+    "hidden_size_per_layer_input": 0,
+}
+
+
+def test_a_gemma_4() -> None:
+    """Kinds of layers have heads of their own widths; the last two look at the pages of the first two."""
+    config = config_of(GEMMA4 | {"num_kv_shared_layers": 2, "use_double_wide_mlp": True})
+    assert [config.sizes(i) for i in range(4)] == [(2, 16, 128), (2, 32, 128), (2, 16, 256), (2, 32, 256)]
+    assert [layer.source for layer in config.layers] == [None, None, 0, 1]
+    assert [layer.window for layer in config.layers] == [24, 0, 24, 0]
+    assert "k" in config.parts(1) and not {"k", "v", "k_norm"} & set(config.parts(3))
+    assert (config.score_scale, config.input_size, config.mixture) == (1.0, 0, None)
+    turned = [frequency > 0 for frequency in config.layers[1].rope.frequencies]
+    assert turned == [True] * 4 + [False] * 12  # a quarter of its pairs
+
+
+def test_a_gemma_4_whose_keys_are_values() -> None:
+    said = {"attention_k_eq_v": True, "num_global_key_value_heads": 1}
+    config = config_of(GEMMA4 | said)
+    assert [config.sizes(i)[0] for i in range(4)] == [2, 1, 2, 1]
+    assert [layer.without & {"k", "v"} for layer in config.layers] == [set(), {"v"}] * 2
+    own = {"per_layer_config": {"1": {"head_dim": 48}, "3": {"head_dim": 48, "num_key_value_heads": 4}}}
+    assert [config_of(GEMMA4 | own).sizes(i)[:2] for i in (1, 3)] == [(2, 48), (4, 48)]
+
+
+@pytest.mark.parametrize(
+    "changes,message",
+    [
+        ({"num_kv_shared_layers": 4}, "num_kv_shared_layers is 4; it must be a whole number from 1 to 3"),
+        ({"num_kv_shared_layers": 3}, "num_kv_shared_layers is 3; it must be such that layer 1 has one"),
+        ({"num_kv_shared_layers": -1}, "num_kv_shared_layers is -1"),
+        ({"global_head_dim": 40}, "its heads are 40 wide"),
+        ({"global_head_dim": 0}, "global_head_dim is 0"),
+        ({"per_layer_config": {"1": {"window": 3}}}, "per_layer_config is"),
+        ({"per_layer_config": 3}, "per_layer_config is 3"),
+        ({"attention_k_eq_v": True, "num_global_key_value_heads": 3}, "such that 3 divides 4"),
+        ({"use_bidirectional_attention": "all"}, "use_bidirectional_attention is 'all'"),
+        ({"vocab_size_per_layer_input": 50, "hidden_size_per_layer_input": 16}, "vocab_size_per_layer_input"),
+        ({"enable_moe_block": True}, "num_local_experts is missing"),
+        ({"layer_types": ["linear_attention"] * 4}, "layer_types has 'linear_attention'"),
+    ],
+)
+def test_a_gemma_4_that_cannot_be(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises((BadCheckpoint, UnsupportedModel), match=message):
+        config_of(GEMMA4 | changes)
+
+
 def ropes(config: dict[str, Any]) -> list[Any]:
     return [layer.rope for layer in config_of(config).layers]
 

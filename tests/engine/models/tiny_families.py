@@ -34,6 +34,8 @@ LONGROPE = {
     "original_max_position_embeddings": 128,
 }
 GEMMA = {"head_dim": 32, "sliding_window": WINDOW, "tie_word_embeddings": True}
+GEMMA4 = {"num_hidden_layers": 8, "layer_types": ["sliding_attention", "full_attention"] * 4,
+          "global_head_dim": 48, "final_logit_softcapping": 3.0}  # fmt: skip
 MOE = {"num_experts": 8, "num_experts_per_tok": 3}
 
 
@@ -67,6 +69,14 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma2": ("Gemma2", GEMMA | {"query_pre_attn_scalar": 24, "attn_logit_softcapping": 5.0,
                                   "final_logit_softcapping": 3.0}),
     "gemma3": ("Gemma3Text", GEMMA | {"num_hidden_layers": 7, "query_pre_attn_scalar": 24}),
+    # as its small models are: layers are told of a token once more, the last ones share keys and values
+    "gemma4-small": ("Gemma4Text", GEMMA | GEMMA4 | {"num_kv_shared_layers": 4, "use_double_wide_mlp": True,
+                     "hidden_size_per_layer_input": 16, "vocab_size_per_layer_input": 160}),
+    # and as its large ones: where a layer sees all, keys are the values
+    "gemma4-large": ("Gemma4Text", GEMMA | GEMMA4 | {"num_global_key_value_heads": 1,
+                     "attention_k_eq_v": True, "hidden_size_per_layer_input": 0}),
+    "gemma4-moe": ("Gemma4Text", GEMMA | GEMMA4 | {"hidden_size_per_layer_input": 0, "enable_moe_block": True,
+                   "num_experts": 8, "top_k_experts": 3, "moe_intermediate_size": 32}),
     "mixtral": ("Mixtral", {"num_local_experts": 4, "num_experts_per_tok": 2}),
     "qwen3-moe": ("Qwen3Moe", MOE | {"head_dim": 32, "moe_intermediate_size": 32, "norm_topk_prob": True}),
     "olmoe": ("Olmoe", MOE),
@@ -74,7 +84,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
                            "sliding_window": WINDOW, "attention_bias": True}
                 | rope(rope_type="yarn", factor=4.0, original_max_position_embeddings=64, truncate=False)),
 }  # fmt: skip
-MODELS = {"Gemma3Text": "Gemma3ForCausalLM"}
+MODELS = {"Gemma3Text": "Gemma3ForCausalLM", "Gemma4Text": "Gemma4ForCausalLM"}
 
 
 def make_model(name: str, **changes: Any) -> Any:
@@ -89,10 +99,15 @@ def make_model(name: str, **changes: Any) -> Any:
     with torch.no_grad():
         for parameter_name, parameter in model.named_parameters():
             if parameter.dim() == 1:  # gains and biases
-                centre = 0.0 if "bias" in parameter_name or kind.startswith("Gemma") else 1.0
+                centre = 0.0 if "bias" in parameter_name or kind in ("Gemma2", "Gemma3Text") else 1.0
                 parameter.copy_(centre + 0.2 * torch.randn(parameter.shape))
+                if kind == "Gemma4Text" and "q_norm" in parameter_name:
+                    parameter *= 0.2  # which scales scores there
             else:
                 parameter.copy_(torch.randn(parameter.shape) * 1.5 * parameter.shape[-1] ** -0.5)
+        for buffer_name, buffer in model.named_buffers():
+            if buffer_name.endswith("layer_scalar"):
+                buffer.uniform_(0.5, 1.5)
     return model
 
 
