@@ -31,7 +31,11 @@ if TYPE_CHECKING:
         TemplateError as TemplateError,
         UnsupportedModel as UnsupportedModel,
     )
-    from .inspection import Inspection as Inspection, inspect_checkpoint as inspect_checkpoint
+    from .inspection import (
+        Inspection as Inspection,
+        inspect_checkpoint as inspect_checkpoint,
+        shape_of as shape_of,
+    )
     from .inventory import Tensors as Tensors
     from .llm import LLM as LLM
     from .memory_plan import KindFacts as KindFacts, MemoryPlan as MemoryPlan, in_words as in_words
@@ -44,6 +48,9 @@ if TYPE_CHECKING:
     )
     from .recent import Second as Second
     from .scoring import Perplexity as Perplexity, perplexity as perplexity
+    from .tiers.opening import disk_picture as disk_picture
+    from .tiers.picture import TierPicture as TierPicture
+    from .tiers.store import BlockStore as BlockStore
     from .types import (
         THINKS as THINKS,
         THOUGHT as THOUGHT,
@@ -71,7 +78,7 @@ _NAMES = {
     "abilities": "DeviceFacts",
     "choice": "FORMATS Choice Fit ModelShape choose_variant not_served",
     "device": "detect read_speed",
-    "inspection": "Inspection inspect_checkpoint",
+    "inspection": "Inspection inspect_checkpoint shape_of",
     "inventory": "Tensors",
     "llm": "LLM",
     "models.families": "GGUF_FAMILIES HF_FAMILIES",
@@ -79,6 +86,9 @@ _NAMES = {
     "pool_picture": "Group MemoryPicture PoolPicture",
     "recent": "Second",
     "scoring": "Perplexity perplexity",
+    "tiers.opening": "disk_picture",
+    "tiers.picture": "TierPicture",
+    "tiers.store": "BlockStore",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = list(_HOMES)

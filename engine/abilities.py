@@ -12,7 +12,7 @@ from dataclasses import dataclass
 # Kinds of device, the quickest first. torch calls both of the first two "cuda".
 CARDS = ("cuda", "rocm", "xpu", "mps")
 PROCESSOR = "cpu"
-SERVED = (PROCESSOR,)  # kinds that have kernels today
+SERVED = ("cuda", "rocm", PROCESSOR)  # kinds that have kernels today
 WORDS = {"cuda": "CUDA", "rocm": "ROCm", "xpu": "XPU", "mps": "Metal"}
 
 TRITON, BF16, INT8, FP8, FP4 = "Triton", "bf16", "INT8 units", "FP8 units", "FP4 units"
@@ -50,6 +50,7 @@ class Card:
     capability: tuple[int, int] = (0, 0)  # NVIDIA's
     architecture: str = ""  # AMD's: "gfx1100"
     unified: bool = False  # its memory is the system's
+    fault: str = ""  # why it is not used, as the end of a sentence: its check found something
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,10 @@ def abilities(card: Card) -> tuple[str, ...]:
 
 def choose_device(machine: Machine, served: tuple[str, ...] = SERVED) -> DeviceFacts:
     """The quickest card of a kind that is served, the one with most free memory among equals; else the
-    processor. A card that can do none of what kernels need is as good as none.
+    processor. A card that can do none of what kernels need, or computes wrongly, is as good as none.
     """
     total, available, limited = _system_memory(machine)
-    able = [card for card in machine.cards if card.kind in served and abilities(card)]
+    able = [card for card in machine.cards if card.kind in served and abilities(card) and not card.fault]
     if not able:
         reason = "Models run on the processor." + limited
         reason += "".join(f" {_why_not(card, served)}" for card in machine.cards)
@@ -122,5 +123,7 @@ def _system_memory(machine: Machine) -> tuple[int, int, str]:
 def _why_not(card: Card, served: tuple[str, ...]) -> str:
     if card.kind not in served:
         return f"{card.name} is not used: Octavo has no kernels for {WORDS[card.kind]} yet."
+    if card.fault:
+        return f"{card.name} is not used: {card.fault}."
     had = ".".join(map(str, card.capability)) if card.kind == "cuda" else card.architecture
     return f"{card.name} is not used: nothing is compiled for its architecture ({had or 'unknown'})."

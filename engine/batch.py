@@ -8,15 +8,16 @@ whole step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence as Seq
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from kernels import ForwardBatch, Ops
+from kernels import ForwardBatch, Ops, send
 
-from .plan import PlanItem
+from .plan import UNKNOWN, PlanItem
+from .sequence import Sequence
 
 
 def make_batch(
@@ -35,9 +36,9 @@ def make_batch(
 
     places = [-(-length // 8) * 8 for length in lengths]  # each begins on a 64-byte border
 
-    def make(device: torch.device, pinned: bool, host: ForwardBatch | None) -> ForwardBatch:
+    def make(device: torch.device, host: ForwardBatch | None) -> ForwardBatch:
         def zeros(*shape: int) -> Tensor:
-            return torch.zeros(shape, dtype=torch.int64, device=device, pin_memory=pinned)
+            return torch.zeros(shape, dtype=torch.int64, device=device)
 
         parts = zeros(sum(places)).split(places)
         counts, token_ids, positions, cu_lens, context_lens, rows, *slots = (
@@ -46,8 +47,8 @@ def make_batch(
         kinds = tuple(slots), tuple(zeros(*shape) for shape in tables)
         return ForwardBatch(counts, token_ids, positions, cu_lens, context_lens, *kinds, rows, host)
 
-    host = make(torch.device("cpu"), card is not None and card.type == "cuda", None)
-    return make(card, False, host) if card else host
+    host = make(torch.device("cpu"), None)
+    return make(card, host) if card else host
 
 
 def card_of(ops: Ops) -> torch.device | None:
@@ -55,13 +56,17 @@ def card_of(ops: Ops) -> torch.device | None:
     return None if ops.device.type == "cpu" else ops.device
 
 
-def is_sound(batch: ForwardBatch, vocab_size: int, num_blocks: Sequence[int], block_size: int) -> bool:
-    """Whether the tokens, slots and blocks that a step names are there: kernels do not look. For asserts."""
+def is_sound(
+    batch: ForwardBatch, vocab_size: int, num_blocks: Seq[int], block_size: int, awaited: int = 0
+) -> bool:
+    """Whether the tokens, slots and blocks that a step names are there: kernels do not look. For asserts.
+    `awaited`: how many rows of tokens the step before it draws.
+    """
     tokens, seqs = batch.counts[:2].tolist()
-    checked = [(batch.token_ids[:tokens], vocab_size)]
-    checked += [(slots[:tokens], n * block_size) for slots, n in zip(batch.slots, num_blocks)]
-    checked += [(table[:seqs], n) for table, n in zip(batch.block_tables, num_blocks)]
-    return all(not len(ids) or 0 <= ids.min() <= ids.max() < end for ids, end in checked)
+    checked = [(batch.token_ids[:tokens], -awaited, vocab_size)]
+    checked += [(slots[:tokens], 0, n * block_size) for slots, n in zip(batch.slots, num_blocks)]
+    checked += [(table[:seqs], 0, n) for table, n in zip(batch.block_tables, num_blocks)]
+    return all(not len(ids) or first <= ids.min() <= ids.max() < end for ids, first, end in checked)
 
 
 def whole(batch: ForwardBatch) -> Tensor:
@@ -93,13 +98,19 @@ class BatchWriter:
         self._written: list[list[list[int]]] = [[[] for _ in table] for table in self._tables]
         self._block_size = block_size
 
-    def write(self, items: Sequence[PlanItem]) -> None:
-        """A plan's items, in order. Wanted are the logits of each item's last `samples` tokens."""
+    def write(self, items: Seq[PlanItem], rows_of: Mapping[Sequence, int] = {}) -> None:
+        """A plan's items, in order. Wanted are the logits of each item's last `samples` tokens.
+
+        A token that is unknown yet is written as -1 - r: what row r of the step before draws.
+        """
         token_ids: list[int] = []
         positions: list[int] = []
         lens, context_lens, rows = [], [], list[int]()
         for s, item in enumerate(items):
-            token_ids += item.token_ids
+            if rows_of and item.token_ids[0] == UNKNOWN:
+                token_ids.append(-1 - rows_of[item.sequence])
+            else:
+                token_ids += item.token_ids
             count, end = item.num_tokens, item.start + item.num_tokens
             positions += range(item.start, end)
             lens.append(count)
@@ -118,7 +129,7 @@ class BatchWriter:
         for slots, table in zip(self._slots, self._tables):
             slots[:total] = table[owner, index] * self._block_size + offset
         if self._card_whole is not None:
-            self._card_whole.copy_(self._whole, non_blocking=True)
+            send(self._whole, self._card_whole)
 
     def _write_tables(self, row: int, tables: tuple[list[int], ...]) -> None:
         for kind, (buffer, written, table) in enumerate(zip(self._tables, self._written, tables)):
@@ -127,4 +138,4 @@ class BatchWriter:
                 written[row] = table.copy()
                 if self._card:
                     line = torch.from_numpy(buffer[row, : len(table)])
-                    self._card.block_tables[kind][row, : len(table)].copy_(line, non_blocking=True)
+                    send(line, self._card.block_tables[kind][row, : len(table)])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -111,6 +111,8 @@ class BlockPool:
         self._kept: list[int] = []  # out of use, as long as the pool is smaller than it may be
         self._size = num_blocks - 1  # how many blocks it should have now
         self._written = bytearray(num_blocks)  # 1: the system may have provided memory for it
+        # told of a block and its prefix before they part; until it returns, the contents are there
+        self.on_give_up: Callable[[int, Chain], None] | None = None
 
     @property
     def num_usable(self) -> int:
@@ -150,7 +152,7 @@ class BlockPool:
         assert self._refs[block] >= 0, f"block {block} was released once too often"
         if self._refs[block] == 0:
             if self.num_usable > self._size:
-                self.forget(block)
+                self._give_up(block)
                 self._kept.append(block)
             elif block in self._chains:
                 self._cached[block] = None
@@ -220,6 +222,14 @@ class BlockPool:
             self._free.append(self._give_up_oldest())
         return count
 
+    def drop(self, hashes: Iterable[bytes]) -> None:
+        """Forget these prefixes where nobody uses them now, for good: nobody is told."""
+        for chain_hash in hashes:
+            if (block := self.block_of(chain_hash)) in self._cached:
+                del self._cached[block]
+                self.forget(block)
+                self._free.append(block)
+
     @property
     def num_written(self) -> int:
         """Blocks that memory was provided for, since nobody can write to the others."""
@@ -234,8 +244,13 @@ class BlockPool:
 
     def _give_up_oldest(self) -> int:
         block, _ = self._cached.popitem(last=False)
-        self.forget(block)
+        self._give_up(block)
         return block
+
+    def _give_up(self, block: int) -> None:
+        if self.on_give_up and (chain := self._chains.get(block)):
+            self.on_give_up(block, chain)
+        self.forget(block)
 
     def check(self, tables: Iterable[Iterable[int]]) -> None:
         """Verify all counts against the block tables of everyone who holds blocks. For tests: O(blocks)."""

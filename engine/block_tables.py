@@ -11,9 +11,9 @@ Says what fits. Who goes first, and who must give way, is the scheduler's affair
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence as Seq
 
-from .block_pool import PADDING, BlockPool
+from .block_pool import PADDING, BlockPool, Chain
 from .plan import BlockCopy
 from .pool_picture import Ledger
 from .sequence import Sequence
@@ -26,6 +26,7 @@ class BlockTables:
         self.pools = pools
         self.block_size = pools[0].block_size
         self.ledger = Ledger()
+        self.on_release: Callable[[Sequence], None] | None = None  # told while it still has its blocks
         assert all(pool.block_size == self.block_size for pool in pools)
         # The most blocks one sequence may hold of each kind; where that is little, its steps are cut short.
         self._most = tuple(
@@ -47,20 +48,31 @@ class BlockTables:
 
     def prefix(self, seq: Sequence) -> tuple[list[int], ...]:
         """The tables of the longest cached prefix, short of the last token, whose logits are wanted."""
+        longest, found = self._reach(seq, [pool.lookup for pool in self.pools])
+        firsts = self.firsts(longest * self.block_size)
+        return tuple([PADDING] * first + blocks[first:longest] for first, blocks in zip(firsts, found))
+
+    def reach(self, seq: Sequence, lookups: Seq[Callable[[Chain], int]]) -> int:
+        """How many blocks long its prefix would be if each kind had what its lookup finds."""
+        return self._reach(seq, lookups)[0]
+
+    def _reach(
+        self, seq: Sequence, lookups: Seq[Callable[[Chain], int]]
+    ) -> tuple[int, tuple[list[int], ...]]:
+        """The longest prefix in blocks, and what each kind's lookup found on the way."""
         found: tuple[list[int], ...] = tuple([] for _ in self.pools)
         runs = [0] * len(self.pools)  # how many blocks were found in a row, up to here
         longest = 0
         for n in range(1, (len(seq.tokens) - 1) // self.block_size + 1):
             chain = seq.chain(n - 1, self.block_size)
-            for kind, pool in enumerate(self.pools):
-                found[kind].append(block := pool.lookup(chain))
+            for kind, lookup in enumerate(lookups):
+                found[kind].append(block := lookup(chain))
                 runs[kind] = runs[kind] + 1 if block else 0
-            if all(run >= n - first for run, first in zip(runs, self._firsts(n * self.block_size))):
+            if all(run >= n - first for run, first in zip(runs, self.firsts(n * self.block_size))):
                 longest = n
             elif any(run < n and not pool.kind.window for run, pool in zip(runs, self.pools)):
                 break  # a gap that no later block can make good
-        firsts = self._firsts(longest * self.block_size)
-        return tuple([PADDING] * first + blocks[first:longest] for first, blocks in zip(firsts, found))
+        return longest, found
 
     def fits(self, seq: Sequence, prefix: tuple[list[int], ...], running: Iterable[Sequence]) -> bool:
         """Whether it finds room for all its tokens, and those running still do for theirs."""
@@ -87,7 +99,7 @@ class BlockTables:
         """
         end = self._num_blocks(num_tokens)
         tables = tuple(table[:end] for table in parent.block_tables)
-        if any(PADDING in table[first:] for table, first in zip(tables, self._firsts(num_tokens))):
+        if any(PADDING in table[first:] for table, first in zip(tables, self.firsts(num_tokens))):
             return False
         self.adopt(child, tables)
         child.num_computed = child.num_scheduled = num_tokens
@@ -97,7 +109,7 @@ class BlockTables:
 
     def room(self, seq: Sequence) -> int:
         """How many more tokens may be scheduled before its windows have to slide."""
-        ends = (first + most for first, most in zip(self._firsts(seq.num_computed), self._most))
+        ends = (first + most for first, most in zip(self.firsts(seq.num_computed), self._most))
         return min(ends) * self.block_size - seq.num_scheduled
 
     def can_grow(self, seq: Sequence, end: int) -> bool:
@@ -132,7 +144,7 @@ class BlockTables:
             for pool, table in zip(self.pools, seq.block_tables):
                 pool.register(table[index], chain)
         seq.num_computed = num_computed
-        for pool, table, first in zip(self.pools, seq.block_tables, self._firsts(num_computed)):
+        for pool, table, first in zip(self.pools, seq.block_tables, self.firsts(num_computed)):
             index = first - 1
             while index >= 0 and table[index] != PADDING:  # no step in flight looks back that far
                 pool.release(table[index])
@@ -141,6 +153,8 @@ class BlockTables:
 
     def release(self, seq: Sequence) -> None:
         """Give everything back, the tail first, so that it is also given up first."""
+        if self.on_release:
+            self.on_release(seq)
         self.ledger.note(seq.group, seq.chains, self.pools)
         for pool, table in zip(self.pools, seq.block_tables):
             for block in reversed(table):
@@ -172,7 +186,7 @@ class BlockTables:
     def _num_blocks(self, num_tokens: int) -> int:
         return -(-num_tokens // self.block_size)
 
-    def _firsts(self, num_computed: int) -> list[int]:
+    def firsts(self, num_computed: int) -> list[int]:
         """The first block needed of each kind."""
         return [pool.kind.first_block(num_computed, self.block_size) for pool in self.pools]
 

@@ -127,8 +127,11 @@ def choose_variant(
         if taken := next(filter(good, fits), None):
             return Choice(taken.format, _reason(taken, words), fits)
     if taken := max((fit for fit in fits if fit.fits), key=lambda fit: fit.tokens_per_s, default=None):
-        slow = f"{taken.format} is the quickest that fits: about {taken.tokens_per_s:.1f} tokens/s, "
-        return Choice(taken.format, slow + f"slower than one reads ({USABLE:g}).", fits)
+        slow = (
+            f"{taken.format} is the quickest that fits: about {taken.tokens_per_s:.1f} tokens/s, slower than "
+            f"one reads ({USABLE:g})."
+        )
+        return Choice(taken.format, slow, fits)
     least = min(fits, key=lambda fit: fit.bytes)
     return Choice(None, f"No variant fits. {least.note}", fits)
 

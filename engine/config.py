@@ -20,6 +20,7 @@ LIMITS = {
     "kv_pool_bytes": (1, 2**50),
     "memory_utilization": (0.01, 1.0),
     "threads": (1, 2**10),
+    "swap_space": (0, 2**50),
 }
 BACKENDS = ("auto", "numba", "triton", "reference")
 SPECULATION = ("auto", "off")
@@ -40,6 +41,7 @@ class EngineConfig:
     speculation: str = "auto"  # one of SPECULATION
     block_size: int | None = None  # None: the backend's best
     kv_pool_bytes: int | None = None  # None: sized from the memory that is free
+    swap_space: int | None = None  # bytes of the machine's memory for blocks that the device gives up
     kv_dtype: str = "auto"  # of the attention memory, one of KV_DTYPES; auto: the backend's own
     memory_utilization: float = 0.9  # of what is free now, on cards with memory of their own
     packed_cache: bool = True  # keep packed weights on disk, where there is room

@@ -1,8 +1,8 @@
 """What this machine is and how much of it is free right now.
 
 Asked once before a model is loaded, and by `octavo doctor`. Memory limits set by a container (cgroups)
-count as the machine's own. Which device is taken is decided in abilities.py. Loads no torch until a kind of
-card is served; what a processor's kernels can use is decided in kernels/.
+count as the machine's own. Which device is taken is decided in abilities.py. Loads no torch where there is no
+driver of a card; what a processor's kernels can use is decided in kernels/.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import os
 import platform
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from .abilities import CARDS, SERVED, Card, DeviceFacts, Machine, choose_device
+from .abilities import CARDS, SERVED, Card, DeviceFacts, Machine, abilities, choose_device
+from .card_check import check, fault_of
 
 CGROUP = Path("/sys/fs/cgroup")
 # limit and usage files of the two cgroup versions, and what they know in detail
@@ -25,6 +27,8 @@ CGROUP_FILES = (
     ("memory.max", "memory.current", "memory.stat"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
 )
+# of NVIDIA, of a Windows machine's Linux, of AMD, of NVIDIA on Windows
+DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
 SPEED_BYTES, SPEED_TRIES, SPEED_THREADS = 2**26, 5, 8
 CACHED = ("inactive_file", "active_file")  # of the usage: pages of files, which make room when it is needed
 
@@ -68,16 +72,33 @@ def usable_cores() -> int:
 
 
 def detect(
-    cgroup_root: Path = CGROUP, look_for_cards: bool = False, served: tuple[str, ...] = SERVED
+    cgroup_root: Path = CGROUP,
+    look_for_cards: bool = False,
+    served: tuple[str, ...] = SERVED,
+    check: bool = False,
 ) -> DeviceFacts:
     """The device that models run on, with the memory that is free at this moment. Cards that can't be used
-    yet are looked for only when asked: that loads torch.
+    are looked for only when asked: that loads torch. `check`: a card that never was is checked, which may
+    take a minute; else it is taken to be sound.
     """
     memory = psutil.virtual_memory()
-    cards = read_cards() if look_for_cards or set(served) & set(CARDS) else ()
+    look_for_cards = look_for_cards or bool(set(served) & set(CARDS) and has_driver())
+    cards = [judged(card, check) for card in read_cards()] if look_for_cards else []
     limit = cgroup_memory(cgroup_root)
     machine = Machine(processor_name(), usable_cores(), memory.total, memory.available, limit, tuple(cards))
     return choose_device(machine, served)
+
+
+def has_driver() -> bool:
+    """Whether there is a driver of a card that kernels are for: a look at the file system."""
+    return any(Path(file).exists() for file in DRIVERS)
+
+
+def judged(card: Card, check_it: bool) -> Card:
+    """The same with what its check says, if kernels are for it and it has the abilities."""
+    if card.kind not in SERVED or not abilities(card):
+        return card
+    return replace(card, fault=fault_of(card, check if check_it else None))
 
 
 def read_cards(torch: Any = None) -> list[Card]:

@@ -56,6 +56,7 @@ class Forward:
             sequence = Sequence("", [], block_tables=(list(table),) * self.num_kinds)
             items.append(PlanItem(sequence, start, tuple(token_ids), (), len(token_ids)))
         self.writer.write(items)
+        self.model.reach(max(item.start + item.num_tokens for item in items))
         self.replay()
         lens = [item.num_tokens for item in items]
         return list(self.buffers.logits[: sum(lens)].clone().split(lens))

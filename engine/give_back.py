@@ -7,6 +7,7 @@ their manuals and were not run.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import sys
@@ -34,3 +35,10 @@ def give_back(address: int, num_bytes: int) -> int:
     call = getattr(ctypes.CDLL(library), name)
     failed = call(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), *more)
     return 0 if failed else end - begin
+
+
+def trim() -> None:
+    """Let the system have what was freed and is kept for the next who asks, where the C library can."""
+    if sys.platform == "linux":
+        with contextlib.suppress(AttributeError):  # musl has no such thing
+            ctypes.CDLL(None).malloc_trim(0)

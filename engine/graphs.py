@@ -4,17 +4,24 @@
     prompts, drafts, more        ->  op by op
 
 A record is made with the batch's numbers on the host standing for so many answers, and those on the card for
-none: it launches for all of them, and nothing is written. Whoever replays it has fewer on the card.
+none: it launches for all of them, and nothing is written. Whoever replays it has fewer on the card. Whoever
+waits for a model does not wait for records of all sizes: when their time is over the next larger ones serve.
 """
 
 from __future__ import annotations
 
+import logging
+import time
 from bisect import bisect_left
 from collections.abc import Callable
 
 import torch
 
 from kernels import ForwardBatch, Ops
+
+log = logging.getLogger("octavo.engine")
+
+RECORDS_S = 4.0  # for all records; what is compiled for the first of them is not counted
 
 
 def record_sizes(most: int) -> list[int]:
@@ -24,18 +31,27 @@ def record_sizes(most: int) -> list[int]:
 
 
 def recorded(
-    ops: Ops, forward: Callable[[], None], batch: ForwardBatch, most_answers: int
+    ops: Ops,
+    forward: Callable[[], None],
+    batch: ForwardBatch,
+    most_answers: int,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Callable[[], None]:
     """What runs `forward` on whatever the batch holds by then. For up to `most_answers` it is recorded, the
-    largest first: the others find room in what that took.
+    largest first: the others find room in what that took. Then the small ones, as far as time allows.
     """
     if not ops.records_by_size:
         return ops.record(forward)
     sizes = record_sizes(most_answers) if most_answers else []
-    records = {}
-    for size in reversed(sizes):
+    records, end = dict[int, Callable[[], None]](), 0.0
+    for size in (*sizes[-1:], *sizes[:-1]):
+        if records and clock() >= end:
+            log.info("records were made for %s answers; the others' time was over", sorted(records))
+            break
         stand_for(batch, size)
         records[size] = ops.record(forward)
+        end = end or clock() + RECORDS_S
+    sizes = sorted(records)
     stand_for(batch, 0)
 
     def run() -> None:

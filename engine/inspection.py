@@ -16,14 +16,16 @@ import numpy as np
 import torch
 
 from .checkpoints import Checkpoint, open_checkpoint
+from .choice import ModelShape
 from .errors import EngineError, TemplateError
 from .formats import check_quantization, to_vector, to_weight
 from .formats.stored import FLOATS
 from .inventory import Tensors, take_inventory
-from .llm import check_vocabulary
+from .kv_cache import kind_facts
 from .model_facts import fingerprint
 from .models import ModelConfig, read_config
 from .models.families import GGUF_TOP
+from .preparing import check_vocabulary
 from .templates import TemplateRenderer, Turn
 from .tokenizer import Tokenizer
 
@@ -90,6 +92,21 @@ def inspect_checkpoint(path: Path) -> Inspection:
                 attempt(partial(to_vector, checkpoint, name, tensor.shape[0]))
         roles = attempt(lambda: _roles(tokenizer)) if tokenizer else None
         return _findings(checkpoint, config, tokenizer, tensors, roles or (), problems)
+
+
+def shape_of(path: Path, name: str) -> ModelShape:
+    """A model whose files are here as choosing needs it (choice.py). Raises EngineError."""
+    with open_checkpoint(path) as checkpoint:
+        config, tensors = read_config(checkpoint), take_inventory(checkpoint)
+        parameters = sum(each.parameters for each in tensors) - _stored_again(checkpoint)
+    idle = 0
+    if mixture := config.mixture:
+        left_out = mixture.num_experts - mixture.top_k
+        idle = config.num_layers * left_out * 3 * config.hidden_size * mixture.size
+    active = max(parameters - idle, 1)
+    embeddings = config.vocab_size * config.hidden_size
+    kinds = kind_facts(config, torch.float16)
+    return ModelShape(name, config.context_length, parameters, active, embeddings, kinds)
 
 
 def _roles(tokenizer: Tokenizer) -> tuple[str, ...]:

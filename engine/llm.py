@@ -7,41 +7,37 @@ hands them to the engine's.
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Callable, Sequence as Seq
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
-import torch
-
-import kernels
-
-from .abilities import SERVED
+from .abilities import PROCESSOR, SERVED
 from .agreement import check_agreement
-from .checkpoints import Checkpoint, open_checkpoint
 from .config import EngineConfig
 from .detokenizer import Detokenizer
-from .device import detect, usable_cores
-from .engine import Engine, make_scheduler
-from .errors import BadCheckpoint, BadRequest, EngineError, UnsupportedModel
-from .formats import QUANTIZERS, check_quantization
-from .inventory import is_unquantized
-from .memory_plan import MemoryFacts, MemoryPlan, ModelFacts
-from .model_facts import model_facts
-from .models import ModelConfig, load_decoder, read_config
+from .device import detect
+from .engine import Engine, make_engine
+from .errors import EngineError
+from .give_back import trim
+from .measured_runner import make_runner
+from .memory_plan import MemoryPlan, ModelFacts
+from .models import load_decoder
 from .packed_cache import PackedCache, open_cache
 from .pool_picture import MemoryPicture
-from .precision import fit
+from .precision import plan_again
+from .preparing import prepare
 from .prompt import build_prompt
 from .reply_start import start_reply
 from .runner import Runner
 from .sequence import Sequence
 from .service import EngineService, Job, JobStream
 from .templates import TemplateRenderer
+from .tiers.opening import open_tiers, swap_space
+from .tiers.tiers import Tiers
 from .tokenizer import Tokenizer, well_formed
 from .types import (
     Delta,
@@ -55,12 +51,15 @@ from .types import (
     SamplingParams,
 )
 
-SERVED_BY = {"triton": ("cuda", "rocm")}  # a backend that is asked for by name -> kinds of device
-_PROBE = Request(
-    (Message("user", "Hello"),),
-    SamplingParams(temperature=0, max_tokens=2, ignore_eos=True),
-    owner="probe",
-    priority=Priority.BACKGROUND,
+# the first waits for kernels and weights; from the second the pace learns what a prompt takes (pace.py)
+_PROBES = tuple(
+    Request(
+        (Message("user", text),),
+        SamplingParams(temperature=0, max_tokens=2, ignore_eos=True),
+        owner=f"probe {text}",
+        priority=Priority.BACKGROUND,
+    )
+    for text in ("Hello", "Hello again")
 )
 
 
@@ -75,6 +74,7 @@ class LLM:
     service: EngineService
     runner: Runner
     cache: PackedCache | None
+    tiers: Tiers | None
 
     @staticmethod
     def load(
@@ -84,42 +84,40 @@ class LLM:
         name: str = "",
         secret: bytes = b"",
         packed: Path | None = None,
+        blocks: Path | None = None,
+        disk_quota: int | None = None,
         on_progress: Callable[[str, float], None] = lambda stage, part: None,
     ) -> LLM:
         """Load a GGUF file or a folder. `secret` keys the prefix hashes; `packed` is a folder to keep packed
-        weights in; `on_progress` hears what is done, and how far.
+        weights in, `blocks` one for what chats leave behind, of `disk_quota` bytes (None: by the room there
+        is, 0: none); `on_progress` hears what is done, and how far.
 
         Raises BadCheckpoint, UnsupportedModel or ModelTooLarge; nothing stays behind then.
         """
-        with open_checkpoint(path) as checkpoint:
-            check_quantization(checkpoint.metadata, config.quantization)
-            model_config = read_config(checkpoint)
-            on_progress("tokenizer", 0.0)
-            tokenizer = Tokenizer.of(checkpoint)
-            check_vocabulary(checkpoint, tokenizer, model_config)
-            renderer = TemplateRenderer.of(tokenizer)
-            ops = select_ops(config, model_config)
+        with prepare(path, config, name, on_progress) as ready:
+            checkpoint, ops, fitting = ready.checkpoint, ready.ops, ready.fitting
+            precision, facts, plan = fitting
+            renderer = TemplateRenderer.of(ready.tokenizer)
             try:
                 renderer.start()  # its process comes up while the weights are read
-                device = detect(served=SERVED_BY.get(config.backend, SERVED))
-                facts_in = partial(model_facts, name or name_of(path), checkpoint, model_config, ops)
-                memory = MemoryFacts(device.memory_total, device.memory_available, device.unified)
-                is_open = is_unquantized(checkpoint) and not model_config.borrowed
-                precision, facts, plan = fit(memory, config, facts_in, is_open)
                 cache = open_cache(packed, checkpoint, f"{facts.fingerprint} {precision}", ops)
                 progress = partial(on_progress, "weights")
                 model = load_decoder(
-                    checkpoint, model_config, ops, plan.context_length, progress, precision, cache
+                    checkpoint, ready.config, ops, plan.context_length, progress, precision, cache
                 )
                 check_agreement(model, ops)
-                runner = Runner(model, ops, plan)
+                again = partial(plan_again, ready.memory, config, fitting)
+                runner, plan = make_runner(model, ops, plan, again)
+                plan = replace(plan, reasons=(*plan.reasons, ready.device.reason))
             except BaseException:
                 renderer.close()
-                ops.close()
                 raise
-        scheduler = make_scheduler(plan, facts, config, secret)
-        service = EngineService(Engine(scheduler, runner))
-        llm = LLM(facts, plan, tokenizer, renderer, service, runner, cache)
+        trim()
+        engine = make_engine(runner, plan, facts, config, secret)
+        swap = swap_space(config, ready.memory, detect(served=()).memory_available)
+        tiers = open_tiers(engine.scheduler, runner.cache, facts, secret, swap, blocks, disk_quota)
+        engine.tiers = tiers
+        llm = LLM(facts, plan, ready.tokenizer, renderer, EngineService(engine), runner, cache, tiers)
         on_progress("warm-up", 0.0)
         llm._warm_up()
         if cache:
@@ -151,6 +149,7 @@ class LLM:
             max_tokens=longest,
             owner=request.owner,
             group=request.group or request.owner,
+            keep=request.keep,
             priority=request.priority,
             end_ids=frozenset() if params.ignore_eos else self.tokenizer.eos_ids,
             request=job,
@@ -180,18 +179,27 @@ class LLM:
         return self.runner.ops.name
 
     def picture(self) -> MemoryPicture:
-        """Who holds which block now. Raises EngineStopped, as the next two do."""
+        """Who holds which block now. Raises EngineStopped, as the next four do."""
         return self.service.between_steps(Engine.picture)
 
     def free_cached(self) -> int:
         """Forget what no answer uses now; how many bytes other programs have more."""
         return self.service.between_steps(Engine.free_cached)
 
+    def forget(self, chat: str) -> None:
+        """Drop what only this chat left behind, on the disk as well."""
+        self.service.between_steps(lambda engine: engine.forget(chat))
+
+    def clear_disk(self) -> None:
+        """Remove all blocks from the disk. Raises OSError, too."""
+        self.service.between_steps(Engine.clear_disk)
+
     def keep_free(self, num_bytes: int) -> None:
         """Shrink or grow the pool, so that this much of the machine's memory is free as it is used now."""
 
         def resize(engine: Engine) -> None:
-            room = engine.held_bytes + detect().memory_available - num_bytes
+            kinds = SERVED if self.runner.ops.device.type != PROCESSOR else (PROCESSOR,)
+            room = engine.held_bytes + detect(served=kinds).memory_available - num_bytes
             engine.resize(room if num_bytes else None)
 
         self.service.between_steps(resize)
@@ -199,7 +207,7 @@ class LLM:
     def _warm_up(self) -> None:
         """Compile or load every kernel, render the template once, and see that tokens come out."""
         try:
-            for part in self.submit(_PROBE):
+            for part in chain.from_iterable(map(self.submit, _PROBES)):
                 if isinstance(part, Finish) and part.reason is FinishReason.ERROR:
                     raise EngineError(part.error)
         except BaseException:
@@ -207,53 +215,11 @@ class LLM:
             raise
 
     def close(self) -> None:
-        """Cancel what runs, end the threads and the helper process."""
+        """Cancel what runs, save what chats left behind, end the threads and the helper process."""
         self.service.close()
+        if self.tiers:
+            self.tiers.close(save=not self.stats().fault)
         self.renderer.close()
         if self.cache:
             self.cache.close()
         self.runner.close()
-
-
-def select_ops(config: EngineConfig, model: ModelConfig) -> kernels.Ops:
-    """The kernels for a model, and the threads of torch. A borrowed one takes no other than plain torch's."""
-    if not model.borrowed:
-        torch.set_num_threads(1)  # torch's own pool spins beside ours and halves its speed
-        if config.backend == "triton" and not torch.cuda.is_available():
-            raise BadRequest(
-                "backend is triton, which needs a card of NVIDIA or AMD; none is seen. Set auto."
-            )
-        device = "cuda" if config.backend == "triton" else "cpu"
-        return kernels.select(device, config.backend, **backend_options(config))
-    if config.backend not in ("auto", "reference") or config.quantization in QUANTIZERS:
-        raise UnsupportedModel(
-            f"{model.family.name}, is computed in plain torch with its weights as they are; choose auto for "
-            "backend and quantization."
-        )
-    torch.set_num_threads(min(config.threads or usable_cores(), os.cpu_count() or 1))
-    options = {"kv_dtype": model.borrowed.dtype} | backend_options(replace(config, backend="reference"))
-    return kernels.select("cpu", "reference", **options)
-
-
-def backend_options(config: EngineConfig) -> dict[str, Any]:
-    """What kernels.select is told of the settings."""
-    options: dict[str, Any] = {}
-    if config.threads and config.backend not in ("reference", "triton"):
-        options["threads"] = min(config.threads, os.cpu_count() or 1)  # more would stand in each other's way
-    if config.kv_dtype != "auto":
-        options["kv_dtype"] = getattr(torch, config.kv_dtype)
-    return options
-
-
-def name_of(path: Path) -> str:
-    """What a model is called that has no other name."""
-    return path.resolve().name if path.is_dir() else path.stem
-
-
-def check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer, config: ModelConfig) -> None:
-    """Every token must have a row of the embedding; more rows than tokens are usual."""
-    if tokenizer.vocab_size > config.vocab_size:
-        raise BadCheckpoint(
-            f"{checkpoint.path.name}: the tokenizer has {tokenizer.vocab_size} tokens and the model knows "
-            f"{config.vocab_size}; the files do not belong together."
-        )

@@ -101,8 +101,8 @@ def plan_memory(facts: MemoryFacts, model: ModelFacts, config: EngineConfig) -> 
     num_blocks = chat.split(context_length, kv_bytes, config.num_chats)
     num_chats = min((n - 1) / b for n, b in zip(num_blocks, chat.blocks(context_length)))
     room = f"{num_chats:.1f}".removesuffix(".0")
-    why_pool = f"The pool takes {in_words(kv_bytes)}, room for {room} chats of {context_length:,} tokens"
-    why_pool += f": {why_most}" if kv_bytes == most else ", as many as wanted."
+    why = f": {why_most}" if kv_bytes == most else ", as many as wanted."
+    why_pool = f"The pool takes {in_words(kv_bytes)}, room for {room} chats of {context_length:,} tokens{why}"
     return MemoryPlan(
         block_size,
         context_length,
@@ -197,6 +197,11 @@ def choose_context(
     least = wanted if config.context_length else min(LEAST_CONTEXT, wanted)
     if fitting < least:
         weights, one = model.weights_bytes, chat.bytes(least)
+        if config.kv_pool_bytes:
+            raise ModelTooLarge(
+                f"kv_pool_bytes is set to {in_words(config.kv_pool_bytes)}, and {model.name} needs "
+                f"{in_words(one)} for one chat of {least:,} tokens. Set it higher, or leave it out."
+            )
         advice = "choose a smaller model" + (" or a shorter context" if config.context_length else "")
         if weights + one < total:
             advice = f"close other programs, or {advice}"

@@ -19,6 +19,7 @@ STRETCH = 2.4  # answers are promised 3; what is measured needs some air
 GUESS = 0.1  # one more token's part of a step of answers, where that has not been measured
 KEPT = 256  # steps of answers after which a measured one counts no more: the machine may have been busy then
 CALM = 16  # after so many steps with prompts one is without, to see what answers cost by now
+YOUNG = 256  # tokens of prompts, before which the quickest step tells more than all others
 FULL = 16  # tokens of prompts from which on a step is believed as far as any
 USUAL_PLACE = 2048  # brings places and numbers of tokens to one scale
 
@@ -33,7 +34,7 @@ class Pace:
     token_s: float = 0.001  # until steps have been measured
     place_s: float = 0.0
     _answers: dict[int, tuple[float, int]] = field(default_factory=dict)  # tokens -> (seconds, which step)
-    _first_prompt: bool = True  # none was measured yet
+    _num_prompt_tokens: int = 0  # that were measured
     _num_steps: int = 0  # of answers alone
     _num_mixed: int = 0  # steps with prompts since the last of these
 
@@ -73,7 +74,8 @@ class Pace:
         if chunks:
             self._num_mixed += 1
             known = num_answer_tokens and self._num_steps
-            self._observe_prompts(chunks, seconds - (self.answers_s(num_answer_tokens) if known else 0.0))
+            seconds -= self.answers_s(num_answer_tokens) if known else 0.0
+            self._observe_prompts(chunks, seconds, is_alone=not num_answer_tokens)
         elif num_answer_tokens:
             self._observe_answers(num_answer_tokens, seconds)
 
@@ -87,11 +89,14 @@ class Pace:
         self._num_steps, self._num_mixed = self._num_steps + 1, 0
         self._answers[num_tokens] = seconds, self._num_steps
 
-    def _observe_prompts(self, chunks: Chunks, seconds: float) -> None:
+    def _observe_prompts(self, chunks: Chunks, seconds: float, is_alone: bool) -> None:
         """Move both costs, each by its part, some of the way to what would have been right."""
         work = sum(count for _, count in chunks)
-        if self._first_prompt and seconds > 0:
-            self._first_prompt, self.token_s = False, seconds / work
+        if seconds > 0 and not self._num_prompt_tokens:
+            self.token_s = seconds / work
+        elif is_alone and self._num_prompt_tokens < YOUNG:  # the first ones waited for the weights
+            self.token_s = min(self.token_s, seconds / work)
+        self._num_prompt_tokens += work if seconds > 0 else 0
         known = self.prompts_s(chunks)
         error = min(max(seconds, known / 2), known * 2) - known
         # a step may have been disturbed, never helped: less is believed at once, more by degrees, the fewer

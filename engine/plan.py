@@ -6,7 +6,7 @@ Made by scheduler.py; read by batch.py, runner.py and service.py. Decides nothin
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .sequence import Sequence
 from .types import FinishReason
@@ -42,6 +42,13 @@ class PlanItem:
     def first_position(self) -> int:
         """The place of the first token that is sampled."""
         return self.start + self.num_tokens - self.samples + 1
+
+    def with_known_tokens(self) -> PlanItem:
+        """The same once the step before it has been committed; 0 for a token that did not come."""
+        if self.token_ids[0] != UNKNOWN:
+            return self
+        known = self.sequence.tokens[self.start : self.start + 1] or [0]
+        return replace(self, token_ids=(*known, *self.token_ids[1:]))
 
     def accepted(self, sampled: Seq[int]) -> list[int]:
         """The sampled tokens that count: up to the first that is not its draft, or that ends the answer."""

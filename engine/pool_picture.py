@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from .block_pool import BlockPool, Chain
 from .recent import Second
 from .sequence import Sequence
+from .tiers.picture import TierPicture
 
 MOST = 2**16 - 1  # groups that can be told apart
 NOTED = 4  # times as many prefixes as there are blocks; then those that are gone are forgotten
@@ -50,11 +51,14 @@ class PoolPicture:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPicture:
-    """All page kinds, the last minutes second by second, and whether memory can be given back."""
+    """All page kinds, the last minutes second by second, whether memory can be given back, and the tiers
+    below the device.
+    """
 
     pools: tuple[PoolPicture, ...]
     recent: tuple[Second, ...]
     gives_back: bool
+    tiers: tuple[TierPicture, ...] = ()
 
 
 class Ledger:
@@ -69,6 +73,11 @@ class Ledger:
             self.left.setdefault(group, {}).update((chain.chain_hash, None) for chain in chains)
             if sum(map(len, self.left.values())) > NOTED * sum(pool.num_blocks for pool in pools):
                 self.forget_gone(pools)
+
+    def forget(self, group: str) -> set[bytes]:
+        """This group is gone; the prefixes that it left and no other did."""
+        left = self.left.pop(group, {})
+        return left.keys() - {each for hashes in self.left.values() for each in hashes}
 
     def forget_gone(self, pools: Seq[BlockPool]) -> None:
         """Forget prefixes that no pool has any more."""

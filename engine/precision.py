@@ -44,6 +44,14 @@ def fit(memory: MemoryFacts, config: EngineConfig, facts: Facts, unquantized: bo
     return _with_reason(max(fits, key=lambda found: found[2].context_length), facts("none"), memory)
 
 
+def plan_again(memory: MemoryFacts, config: EngineConfig, found: Fit, more: int) -> MemoryPlan:
+    """The plan with so many bytes more beside weights and pool, and the same reasons before its own."""
+    _, model, plan = found
+    again = plan_memory(memory, replace(model, graphs_bytes=model.graphs_bytes + more), config)
+    before = plan.reasons[: len(plan.reasons) - len(again.reasons)]
+    return replace(again, reasons=(*before, *again.reasons))
+
+
 def _chosen(memory: MemoryFacts, config: EngineConfig, facts: Facts, unquantized: bool) -> Fit:
     precision = "none" if config.quantization in MADE_ELSEWHERE else config.quantization
     model = facts(precision)

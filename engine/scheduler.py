@@ -58,6 +58,7 @@ class Scheduler:
         self._arrivals = count()
         self._line_open = True  # whether the step being made still takes sequences from the line
         self._committed = 0.0  # when
+        self.fetch: Callable[[Sequence], bool] | None = None  # from tiers below; True: wait, it is on its way
         self.num_drafted = self.num_accepted = 0  # drafts that were computed, and those that were right
 
     # ---- coming and going
@@ -189,7 +190,9 @@ class Scheduler:
         while self._line_open:
             prefix = self.tables.prefix(seq)
             if len(self.running) < self._max_num_seqs and self.tables.fits(seq, prefix, self.running):
-                self.tables.adopt(seq, prefix)
+                if self.fetch and self.fetch(seq):
+                    return False  # others may go first meanwhile
+                self.tables.adopt(seq, self.tables.prefix(seq) if self.fetch else prefix)
                 self._seat(seq, now)
                 return True
             self._line_open = self._displace(seq)

@@ -16,19 +16,11 @@ from pathlib import Path
 from torch import Tensor
 
 from .agreement import check_agreement
-from .checkpoints import open_checkpoint
 from .config import EngineConfig
-from .device import detect
 from .errors import BadRequest
-from .formats import check_quantization
 from .forward import Forward
-from .inventory import is_unquantized
-from .llm import check_vocabulary, name_of, select_ops
-from .memory_plan import MemoryFacts
-from .model_facts import model_facts
-from .models import load_decoder, read_config
-from .precision import fit
-from .tokenizer import Tokenizer
+from .models import ModelConfig, load_decoder
+from .preparing import prepare
 
 WINDOW = 2048  # tokens, of which the model may take fewer
 STEP = 128  # tokens at once: the logits of a large vocabulary take a megabyte each
@@ -69,33 +61,17 @@ def perplexity(
 
     Raises BadRequest for a text that is too short; else as LLM.load does.
     """
-    with open_checkpoint(path) as checkpoint:
-        check_quantization(checkpoint.metadata, config.quantization)
-        model = read_config(checkpoint)
-        tokenizer = Tokenizer.of(checkpoint)
-        check_vocabulary(checkpoint, tokenizer, model)
+    with prepare(path, config, on_progress=on_progress, sized=sizes) as ready:
+        tokenizer, ops, (precision, _, plan) = ready.tokenizer, ready.ops, ready.fitting
         token_ids = tokenizer.encode(text, special=False)
         if len(token_ids) < LEAST:
             raise BadRequest(f"The text is too short: it has {len(token_ids)} of at least {LEAST} tokens.")
         start = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
-        window = min(WINDOW, model.context_length)
-        windows = split(token_ids, start, window)
-        ops = select_ops(config, model)
-        try:
-            facts_in = partial(model_facts, name_of(path), checkpoint, model, ops)
-            device = detect()
-            memory = MemoryFacts(device.memory_total, device.memory_available, device.unified)
-            is_open = is_unquantized(checkpoint) and not model.borrowed
-            precision, _, _ = fit(memory, sizes(config, window), facts_in, is_open)
-            num_blocks = 1 - (-window // ops.block_size)
-            decoder = load_decoder(
-                checkpoint, model, ops, num_blocks * ops.block_size, partial(on_progress, "weights"),
-                precision,
-            )  # fmt: skip
-            check_agreement(decoder, ops)
-        except BaseException:
-            ops.close()
-            raise
+        window = plan.context_length
+        windows, num_blocks = split(token_ids, start, window), 1 - (-window // ops.block_size)
+        progress, places = partial(on_progress, "weights"), num_blocks * ops.block_size
+        decoder = load_decoder(ready.checkpoint, ready.config, ops, places, progress, precision)
+        check_agreement(decoder, ops)
     try:
         forward = Forward(decoder, ops, STEP, num_blocks)
         scores: list[float] = []
@@ -115,11 +91,11 @@ def split(token_ids: Sequence[int], start: Sequence[int], window: int) -> list[l
     return [part for part in parts if len(part) > 1]
 
 
-def sizes(config: EngineConfig, window: int) -> EngineConfig:
+def sizes(config: EngineConfig, model: ModelConfig) -> EngineConfig:
     """One sequence of a window's length, of which every token's logits are wanted."""
     return replace(
         config,
-        context_length=window,
+        context_length=min(WINDOW, model.context_length),
         num_chats=1,
         max_num_seqs=STEP,
         max_step_tokens=STEP + 16,

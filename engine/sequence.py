@@ -31,6 +31,7 @@ class Sequence:
     end_ids: frozenset[int] = frozenset()  # each of these ends the answer
     request: Any = None  # what the engine needs to sample; never looked at here
     group: str = ""  # what it is counted to in the picture of the memory
+    keep: bool = False  # what it leaves behind may be written to the disk
 
     tokens: list[int] = field(init=False)  # the prompt, then each token that is certain
     max_length: int = 0  # of tokens; set at the door

@@ -48,8 +48,15 @@ class Job:
 class JobStream:
     """A Stream: what one caller sees of its job."""
 
-    def __init__(self, job: Job, prompt_tokens: int, cancel: Callable[[], None]) -> None:
-        self._job, self.prompt_tokens, self._cancel = job, prompt_tokens, cancel
+    def __init__(self, sequence: Sequence, cancel: Callable[[], None]) -> None:
+        self._job: Job = sequence.request
+        self._sequence, self._cancel = sequence, cancel
+        self.prompt_tokens = sequence.num_prompt - self._job.num_given
+
+    @property
+    def read_tokens(self) -> int:
+        """See Stream."""
+        return min(self._sequence.num_computed, self.prompt_tokens)
 
     def __iter__(self) -> Iterator[Delta | Finish]:
         while True:
@@ -85,8 +92,7 @@ class EngineService:
                 raise EngineStopped(self._fault or "The engine is closed; it takes nothing more.")
             self._commands.put(lambda: self._add(sequence))
         cancel = partial(self._commands.put, partial(self._cancel, sequence.id))
-        job: Job = sequence.request
-        return JobStream(job, sequence.num_prompt - job.num_given, cancel)
+        return JobStream(sequence, cancel)
 
     def estimate(self, sequence: Sequence) -> Estimate:
         """What its prompt would cost; it is not taken."""
@@ -153,7 +159,11 @@ class EngineService:
     def _take_commands(self) -> bool:
         """Carry out what has been asked; wait while there is nothing to do. False when the service closes."""
         while not self._commands.empty() or not self._engine.has_work():
-            command = self._commands.get()
+            nap = self._engine.tidy() if self._commands.empty() else None
+            try:
+                command = self._commands.get(timeout=nap)
+            except queue.Empty:
+                continue
             if command is None:
                 return False
             command()

@@ -23,30 +23,35 @@ class Outcome:
     plan: Plan
     sampled: list[list[int] | EngineError]
     put_off: Plan
-    is_whole: bool  # it ran as planned
 
 
-def run_in_pieces(run: Run, plan: Plan) -> Outcome:
-    """Run a plan, in as few pieces as fit. At most one of its requests fails for want of memory."""
+def run_in_pieces(run: Run, plan: Plan, error: DeviceFull) -> Outcome:
+    """Run a plan that there was no memory for (`error`) when it was run whole, in as few pieces as fit.
+
+    At most one of its requests fails. Those that have ended meanwhile are put off, too.
+    """
     found: dict[int, list[int] | EngineError] = {}
-    put_off: set[int] = set()
-    failed: DeviceFull | None = None
-    ahead: list[Piece] = [tuple(enumerate(plan.items))]
-    copies, is_whole = plan.copies, True
+    put_off = {place for place, item in enumerate(plan.items) if item.sequence.finish_reason}
+    ahead: list[Piece] = []
+
+    def shrink(piece: Piece, error: DeviceFull) -> None:
+        if smaller := _halves(piece):
+            ahead.extend(reversed(smaller))
+        elif any(isinstance(result, DeviceFull) for result in found.values()):
+            put_off.add(piece[0][0])
+        else:
+            found[piece[0][0]] = error
+
+    copies = plan.copies
+    shrink(tuple((place, item.with_known_tokens()) for place, item in enumerate(plan.items)), error)
     while ahead:
         piece = tuple(each for each in ahead.pop() if each[0] not in put_off and not _is_over(found, each[0]))
-        if not piece and plan.items:
+        if not piece:
             continue
         try:
             sampled = run(Plan(tuple(item for _, item in piece), copies, plan.scheduled))
         except DeviceFull as error:
-            is_whole = False
-            if smaller := _halves(piece):
-                ahead += reversed(smaller)
-            elif failed:
-                put_off.add(piece[0][0])
-            else:
-                found[piece[0][0]] = failed = error
+            shrink(piece, error)
             continue
         copies = ()
         found |= {place: result for (place, _), result in zip(piece, sampled, strict=True)}
@@ -55,7 +60,7 @@ def run_in_pieces(run: Run, plan: Plan) -> Outcome:
         for is_off in (False, True)
     )
     results = [found[place] for place in range(len(plan.items)) if place not in put_off]
-    return Outcome(replace(plan, items=kept), results, Plan(rest, (), plan.scheduled), is_whole)
+    return Outcome(replace(plan, items=kept), results, Plan(rest, (), plan.scheduled))
 
 
 def _is_over(found: dict[int, list[int] | EngineError], place: int) -> bool:

@@ -13,6 +13,7 @@ Draws are a function of (seed, position), so drafts change how fast a text comes
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence as Seq
 from weakref import WeakKeyDictionary
 
 from .pace import Pace
@@ -23,6 +24,7 @@ MOST_IN_STEP = 16  # for all together; the runner has as many more rows of logit
 LEAST_GAIN = 1.04  # so much faster a step must promise to be; what it promises is an estimate
 LONGEST = 16  # agreeing tokens beyond these are not counted
 UNLIKELY = 0.05  # a chance that is not worth a look
+LIKELY = 0.6  # one that is worth waiting for
 TRIES = 8  # latest places compared
 LEARN = 0.1  # part that one token has in a rate
 BUCKETS = 1 << 14  # of the table of pairs
@@ -52,6 +54,13 @@ class Speculation:
             drafts.append(text.guess(seq.tokens, count))
             num_tokens, expected = num_tokens + count, expected + gain
         return drafts
+
+    def is_promising(self, running: Seq[Sequence]) -> bool:
+        """Whether a text goes on as it did before, as far as it is known: the next guess would be right
+        rather than wrong, and few share the step.
+        """
+        texts = [self._texts.get(seq) for seq in running] if len(running) <= MOST else []
+        return any(text and text.agreeing and text.rates[text.agreeing] > LIKELY for text in texts)
 
     def _choose(self, text: Text, limit: int, num_tokens: int, expected: float) -> tuple[int, float]:
         """How many drafts give the most tokens a second, and how many of them will be right, on average."""

@@ -40,6 +40,7 @@ LIMITS = {
     "repetition_penalty": (0.01, 10.0),
     "frequency_penalty": (-2.0, 2.0),
     "presence_penalty": (-2.0, 2.0),
+    "max_tokens": (1, 2**31 - 1),
 }
 MAX_STOPS, MAX_STOP_LENGTH = 16, 256
 THINKS, THOUGHT = "<think>", "</think>"  # around what a model thinks, in every family served that does
@@ -68,10 +69,8 @@ class SamplingParams:
     def __post_init__(self) -> None:
         for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
-            if not least <= value <= most:  # so it is with NaN
+            if value is not None and not least <= value <= most:  # so it is with NaN
                 raise BadRequest(f"{name} is {value}; it must lie between {least} and {most}.")
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise BadRequest(f"max_tokens is {self.max_tokens}; it must be at least 1.")
         if self.seed is not None and not -(2**63) <= self.seed < 2**64:
             raise BadRequest(f"seed is {self.seed}; it must fit 64 bits.")
         if len(self.stop) > MAX_STOPS or any(not 1 <= len(s) <= MAX_STOP_LENGTH for s in self.stop):
@@ -102,6 +101,7 @@ class Request:
     date: str = ""  # what the template takes for today: ISO, 2026-11-30; "": today
     id: str = ""  # "": one is made
     group: str = ""  # the same for all requests of one chat: who is named in the picture of the memory
+    keep: bool = False  # what it leaves behind may be written to the disk, until its group is forgotten
     model: str = ""  # which of the models that are there should answer; "": the one that is loaded
     shorten: bool = False  # max_tokens gives way to a long prompt; else what does not fit is refused
     continue_last: bool = False  # the last message is a reply that is not finished: it goes on
@@ -156,6 +156,11 @@ class Stream(Protocol):
     @property
     def prompt_tokens(self) -> int:
         """What stands before the reply; 0 until it is known."""
+        ...
+
+    @property
+    def read_tokens(self) -> int:
+        """How many of those are computed by now, or were cached."""
         ...
 
     def __iter__(self) -> Iterator[Delta | Finish]: ...

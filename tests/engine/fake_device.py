@@ -70,6 +70,14 @@ class FakeDevice:
                 self.memory[copy.kind][copy.target] = numbers
         return [self._run(item, breaks) for item in plan.items]
 
+    def read_block(self, kind: int, block: int) -> list[int]:
+        """A copy of a block's numbers."""
+        return list(self.memory[kind][block])
+
+    def write_block(self, kind: int, block: int, contents: list[int]) -> None:
+        """Numbers that came from below."""
+        self.memory[kind][block] = list(contents)
+
     def _run(self, item: PlanItem, breaks: bool) -> list[int]:
         seq, sampled = item.sequence, []
         first_sample = item.num_tokens - item.samples

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence as Seq
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +22,11 @@ from engine.runner import Runner
 from engine.scheduler import Scheduler
 from engine.sequence import Sequence
 from engine.speculation import MOST_IN_STEP
+from engine.tiers.disk import Disk
+from engine.tiers.host import Host
+from engine.tiers.segments import Seal
+from engine.tiers.store import BlockStore
+from engine.tiers.tiers import Tiers
 from engine.types import FinishReason, Priority, SamplingParams
 from kernels import Ops
 
@@ -51,6 +57,10 @@ class Ladder:
         chunk: int = 512,  # tokens of prompts in a step
         max_num_seqs: int = 8,
         propose: Callable[[list[tuple[Sequence, int]]], list[list[int]]] | None = None,
+        depth: int = 0,
+        wants_drafts: Callable[[Seq[Sequence]], bool] = lambda running: False,
+        host_bytes: int = 0,
+        folder: Path | None = None,  # of the disk tier
     ) -> None:
         with open_checkpoint(path) as checkpoint:
             config = read_config(checkpoint)
@@ -71,7 +81,14 @@ class Ladder:
             max_step_tokens=512,
             propose=propose,
         )
-        self.engine = Engine(self.scheduler, self.runner, clock=lambda: self.now)
+        self.runner.depth = depth
+        self._given, self.runner.launch = self.runner.launch, self._launch  # type: ignore[method-assign]
+        self._logits: defaultdict[Sequence, deque[list[torch.Tensor]]] = defaultdict(deque)
+        self.engine = Engine(self.scheduler, self.runner, lambda: self.now, wants_drafts)
+        if host_bytes or folder:
+            host = Host(host_bytes) if host_bytes else None
+            disk = Disk(BlockStore(folder), Seal(b"", repr(kinds)), 2**40) if folder else None
+            self.engine.tiers = Tiers(self.scheduler, self.runner.cache, host, disk)
         self.outcomes: dict[str, Outcome] = {}
         self.preemptions = 0
 
@@ -92,36 +109,38 @@ class Ladder:
 
     def step(self) -> None:
         """One step, every count verified after it."""
-        plans: list[Plan] = []
-        schedule = self.scheduler.schedule
-
-        def seen(now: float) -> Plan:
-            plans.append(schedule(now))
-            return plans[-1]
-
-        self.scheduler.schedule = seen  # type: ignore[method-assign]
         running = list(self.scheduler.running)
-        progress = {each.sequence.id: each for each in self.engine.step()}
-        self.scheduler.schedule = schedule  # type: ignore[method-assign]
+        for got in self.engine.step():
+            outcome, seq = self.outcomes[got.sequence.id], got.sequence
+            rows = self._logits[seq].popleft() if self._logits[seq] else []
+            outcome.logits += rows[: len(got.token_ids)]
+            outcome.tokens += got.token_ids
+            outcome.reason, outcome.error = got.reason, got.error
+            outcome.num_cached = seq.num_cached
         self.preemptions += sum(
             seq.finish_reason is None and seq not in self.scheduler.running for seq in running
         )
-        row = 0
-        for item in plans[0].items:
-            outcome, got = self.outcomes[item.sequence.id], progress[item.sequence.id]
-            kept = self.runner.logits[row : row + len(got.token_ids)]
-            outcome.logits += [line.clone() for line in kept.double()]
-            outcome.tokens += got.token_ids
-            outcome.reason, outcome.error = got.reason, got.error
-            outcome.num_cached = item.sequence.num_cached
-            row += item.samples
         self.scheduler.check()
+
+    def _launch(self, plan: Plan) -> Callable[[], list]:
+        """The runner's, and each item's rows of logits are kept until it is told what it got."""
+        collect, row = self._given(plan), 0
+        for item in plan.items:
+            kept = self.runner.logits[row : row + item.samples].double()
+            self._logits[item.sequence].append([line.clone() for line in kept])
+            row += item.samples
+        return collect
 
     def run(self) -> dict[str, Outcome]:
         """Until nothing is left."""
-        while self.scheduler.has_work():
+        while self.engine.has_work():
             self.step()
         return self.outcomes
+
+    def close(self) -> None:
+        """Save what was left behind."""
+        assert self.engine.tiers
+        self.engine.tiers.close()
 
 
 def alone(

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from random import Random
 
 from engine.block_pool import BlockPool, Chain, Identity, PageKind
+from engine.engine import Engine
 from engine.errors import PromptTooLong
 from engine.pace import CALM, Pace
 from engine.plan import Plan
@@ -24,12 +25,16 @@ from engine.pool_picture import draw
 from engine.scheduler import Scheduler, by_urgency
 from engine.sequence import Sequence
 from engine.speculation import Speculation
+from engine.tiers.host import Host
+from engine.tiers.tiers import PORTION, Tiers
 from engine.types import FinishReason, Priority
 
 from .fake_device import GARBAGE, VOCABULARY, Ask, FakeDevice
+from .fake_disk import FakeDisk
 
 END_IDS = frozenset(range(0, VOCABULARY, 31))
 MOST_STEPS_WITHOUT_TOKENS = 200
+BLOCK_BYTES = PORTION // 3
 
 
 @dataclass
@@ -72,6 +77,9 @@ class Simulation:
             propose=self.propose,
         )
         self.device = FakeDevice(self.pools, rng)
+        self.seen: Counter[str] = Counter()
+        self.engine = Engine(self.scheduler, None, lambda: self.now)
+        self.tiers = self.engine.tiers = self.below() if rng.random() < 0.75 else None
         self.now = 1000.0
         self.longest = self.longest_servable()
         self.usual = max(2, min(70, self.longest) * rng.randint(2, 9) // 10)  # most prompts are shorter
@@ -81,10 +89,16 @@ class Simulation:
         self.in_flight: deque[InFlight] = deque()
         self.leaving_since: dict[Sequence, int] = {}
         self.num_steps = self.num_commits = self.num_idle = 0
-        self.seen: Counter[str] = Counter()
 
     def kind(self, window: int) -> PageKind:
-        return PageKind("window" if window else "full", (), 1, window)
+        return PageKind("window" if window else "full", (), BLOCK_BYTES, window)
+
+    def below(self) -> Tiers | None:
+        """A host tier, a disk or both."""
+        rng = self.rng
+        host = Host(rng.randint(1, 40) * self.block_size) if rng.random() < 0.5 else None
+        disk = FakeDisk(rng, self.trouble, self.seen) if not host or rng.random() < 0.5 else None
+        return Tiers(self.scheduler, self.device, host, disk, lambda: self.now)
 
     def some_blocks(self) -> int:
         return self.rng.choice((self.rng.randint(2, 10), self.rng.randint(2, 64)))
@@ -126,7 +140,9 @@ class Simulation:
 
     def sequence(self, ask: Ask, max_tokens: int | None, priority: Priority) -> Sequence:
         name = str(len(self.open) + len(self.ended))
-        return Sequence(name, ask.prompt, max_tokens, ask.owner, priority, END_IDS, ask, ask.owner)
+        seq = Sequence(name, ask.prompt, max_tokens, ask.owner, priority, END_IDS, ask)
+        seq.group, seq.keep = f"{ask.owner}{self.rng.randrange(4)}", self.rng.random() < 0.8
+        return seq
 
     def some_length(self) -> int:
         """Around whole blocks, where mistakes live."""
@@ -176,6 +192,10 @@ class Simulation:
         if self.in_flight and (not plan or len(self.in_flight) > self.depth):
             self.land()
         self.misfortune()
+        if self.tiers and not self.in_flight and self.rng.random() < 0.3:
+            self.tiers.tidy()
+        if self.tiers and self.tiers.disk:
+            self.tiers.disk.tick()
         self.num_steps += 1
 
     def schedule(self) -> Plan:
@@ -187,7 +207,8 @@ class Simulation:
         moves = not head or head in planned or head.num_in_flight or scheduler.leaving
         assert moves or scheduler.pace._num_mixed >= CALM, "the first has to wait"
         last_in = max((seq.urgency for seq in scheduler.running if seq not in ran), default=None)
-        assert not last_in or all(last_in < seq.urgency for seq in scheduler.waiting), "someone was overtaken"
+        in_line = [s for s in scheduler.waiting if not self.tiers or s not in self.tiers._fetches]
+        assert not last_in or all(last_in < seq.urgency for seq in in_line), "someone was overtaken"
         self.seen["preempted"] += len(ran & set(scheduler.waiting))
         self.tell(plan)
         return plan
@@ -232,6 +253,9 @@ class Simulation:
         """Someone presses Stop, a window is closed, a network drops, another program wants memory."""
         if self.rng.random() < self.trouble:
             self.squeeze()
+        if self.rng.random() < self.trouble:
+            self.engine.forget(self.rng.choice("abc") + str(self.rng.randrange(4)))
+            self.check()
         if self.open and self.rng.random() < self.trouble:
             seq = self.rng.choice(self.open)
             assert self.scheduler.abort(seq.id) is seq and self.scheduler.abort(seq.id) is None
@@ -243,7 +267,7 @@ class Simulation:
     def squeeze(self) -> None:
         """The pools get smaller or larger; what nobody needs loses its contents."""
         tables, rng = self.scheduler.tables, self.rng
-        most = sum(pool.num_blocks for pool in self.pools)
+        most = BLOCK_BYTES * sum(pool.num_blocks for pool in self.pools)
         tables.resize(rng.choice((0, rng.randint(0, most), most)), self.scheduler.max_length)
         if rng.random() < 0.2:
             for pool in self.pools:
@@ -285,6 +309,7 @@ class Simulation:
             self.tick()
         assert all(pool.num_used == 0 for pool in self.pools)
         self.seen["steps"] += self.num_steps
+        self.seen["from host"] += self.tiers.host.hits if self.tiers and self.tiers.host else 0
         return self.seen
 
     def tell(self, plan: Plan) -> None:

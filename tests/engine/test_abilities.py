@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from engine.abilities import (
@@ -62,12 +64,28 @@ def test_what_is_not_known_can_do_nothing() -> None:
     assert TRITON in abilities(card("xpu")) and TRITON not in abilities(card("mps"))
 
 
-def test_today_the_processor_is_taken_and_the_card_is_named() -> None:
+def test_a_card_that_its_check_found_right_is_taken() -> None:
     facts = choose_device(machine(card("cuda", (8, 9))))
+    assert (facts.kind, facts.memory_available) == ("cuda", 8 * GIB)
+    assert facts.reason == "Models run on cuda (8, 9) (CUDA)."
+
+
+def test_a_card_that_computes_wrongly_is_left_alone_and_named() -> None:
+    wrong = replace(card("cuda", (8, 9)), fault="its check found these to be wrong: draws (off by 3)")
+    facts = choose_device(machine(wrong))
     assert (facts.kind, facts.memory_available, facts.unified) == (PROCESSOR, 20 * GIB, True)
     assert facts.reason == (
-        "Models run on the processor. cuda (8, 9) is not used: Octavo has no kernels for CUDA yet."
+        "Models run on the processor. cuda (8, 9) is not used: its check found these to be wrong: draws (off "
+        "by 3)."
     )
+    other = choose_device(machine(wrong, card("cuda", (8, 6), free=3)))
+    assert other.kind == "cuda" and other.memory_available == 3 * GIB
+
+
+def test_what_there_are_no_kernels_for_is_named() -> None:
+    facts = choose_device(machine(card("xpu")))
+    assert facts.kind == PROCESSOR
+    assert facts.reason.endswith("is not used: Octavo has no kernels for XPU yet.")
 
 
 def test_the_quickest_kind_then_the_most_free_memory() -> None:

@@ -73,7 +73,7 @@ def test_answers_are_replayed_and_prompts_are_not(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(engine_runner, "recorded", noted)
     monkeypatch.setattr(engine_runner, "card_of", lambda ops: HERE)
     ladder = Ladder(path, ops, max_num_seqs=6)
-    assert ops.made == [6, 4, 2, 1], "the largest first"
+    assert ops.made == [6, 1, 2, 4], "the largest first, then the small ones"
     for each in (ladder, plain):
         for n, prompt in enumerate(([3, 4, 5], [6], [7, 8])):
             each.add(str(n), prompt, 3 + 2 * n)
@@ -81,6 +81,20 @@ def test_answers_are_replayed_and_prompts_are_not(tmp_path: Path, monkeypatch: p
     assert {n: each.tokens for n, each in got.items()} == {n: each.tokens for n, each in wanted.items()}
     assert steps == [(6, 0), (3, 1), (3, 1), (2, 1), (2, 1), (1, 1), (1, 1)]
     assert ops.replayed == [4, 4, 2, 2, 1, 1]
+
+
+def test_when_their_time_is_over_larger_records_serve() -> None:
+    """The first, which compiles, is not counted; after it two more fit into the time."""
+    ops, now = Recording(), iter([100.0, 100.0, 102.0, 104.0])
+    batch = make_batch(64, 16, 4, 16, 1, HERE)
+    ops.batch = batch
+    run = recorded(ops, lambda: None, batch, 16, lambda: next(now))
+    assert ops.made == [16, 1, 2]
+    for seqs, serves in ((1, 1), (2, 2), (3, 16), (16, 16)):
+        table = Sequence("", [], block_tables=([1],))
+        BatchWriter(batch, 16).write([PlanItem(table, 0, (7,), (), 1)] * seqs)
+        run()
+        assert ops.replayed[-1] == serves
 
 
 def test_without_records_everything_goes_op_by_op() -> None:
@@ -112,11 +126,12 @@ def test_what_is_not_there_is_noticed_on_the_host() -> None:
     batch = make_batch(16, 4, 4, 4, 1)
     writer = BatchWriter(batch, 16)
 
-    def step(token: int, table: list[int]) -> bool:
+    def step(token: int, table: list[int], awaited: int = 0) -> bool:
         writer.write([PlanItem(Sequence("", [], block_tables=(table,)), 0, (token,), (), 1)])
-        return is_sound(batch, 50, [9], 16)
+        return is_sound(batch, 50, [9], 16, awaited)
 
     assert step(49, [8]) and not step(50, [8]) and not step(-1, [8])
+    assert step(-2, [8], awaited=2) and not step(-3, [8], awaited=2)
     assert not step(4, [9]) and not step(4, [8, 9]) and not step(4, [-1])
 
 

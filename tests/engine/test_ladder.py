@@ -2,13 +2,14 @@
 
 On the reference in float64 the ids are equal and logits differ by at most 1e-9; on the processor's kernels
 the logits are the same bits. Each rung changes one thing: company, chunks, cached prefixes, preemption, the
-block size.
+block size, the tiers that blocks come back from.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +27,12 @@ from tests.engine.models.tiny_families import make_model, save
 from tests.tiny_models import TinyModel, write_tiny_gguf
 
 NUM_TOKENS = 12
-WINDOWS_AND_EXPERTS = ["gemma3", "qwen3-moe"]
+WINDOWS_AND_EXPERTS: dict[str, dict[str, object]] = {  # and what differs from the tiny models
+    "gemma3": {},
+    "gemma4-small": {"num_hidden_layers": 4, "num_kv_shared_layers": 2,
+                     "layer_types": ["sliding_attention", "full_attention"] * 2},
+    "qwen3-moe": {},
+}  # fmt: skip
 SAMPLED = SamplingParams(temperature=1.5, top_p=0.9, repetition_penalty=1.1)
 
 
@@ -40,10 +46,12 @@ def ops(request: pytest.FixtureRequest) -> Iterator[Ops]:
 
 @pytest.fixture(scope="module", params=["llama", "qwen2", *WINDOWS_AND_EXPERTS])
 def tiny(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TinyModel:
-    """Gemma 3 has two page kinds: blocks of its windows of 24 tokens slide out."""
+    """Gemma 3 has two page kinds: blocks of its windows of 24 tokens slide out. Gemma 4's kinds
+    have blocks of two sizes, and its last layers look at others' pages.
+    """
     folder = tmp_path_factory.mktemp("ladder")
     if request.param in WINDOWS_AND_EXPERTS:
-        model = make_model(request.param)
+        model = make_model(request.param, **WINDOWS_AND_EXPERTS[request.param])
         return TinyModel(save(model, folder), model, None)
     path = folder / "tiny.gguf"
     return write_tiny_gguf(path, architecture=request.param, quantization="Q4_1")
@@ -158,6 +166,54 @@ def test_branches_share_a_block_until_one_writes(tiny: TinyModel, ops: Ops, prom
     ladder.run()
     assert_same(ladder.outcomes["branch"], alone(tiny.path, ops, child.prompt, 16), ops)
     assert_same(ladder.outcomes["parent"], alone(tiny.path, ops, prompts[4], 24), ops)
+
+
+def test_swapped_to_the_host_and_back(tiny: TinyModel, ops: Ops, prompts, truth) -> None:
+    ladder = Ladder(tiny.path, ops, num_blocks=9, host_bytes=2**30)
+    for turn in range(2):
+        for i, prompt in enumerate(prompts):
+            ladder.add(f"{turn} {i}", prompt, NUM_TOKENS)
+            ladder.run()
+    for i, prompt in enumerate(prompts):
+        again = ladder.outcomes[f"1 {i}"]
+        assert_same(again, truth(prompt), ops)
+        assert again.num_cached == (len(prompt) - 1) // 16 * 16
+    assert ladder.engine.tiers and ladder.engine.tiers.picture()[0].hits
+
+
+def test_preempted_and_brought_back_from_the_host(tiny: TinyModel, ops: Ops, prompts, truth) -> None:
+    ladder = Ladder(tiny.path, ops, num_blocks=9, host_bytes=2**30)
+    for i, prompt in enumerate((prompts[4], prompts[3])):
+        ladder.add(str(i), prompt, 70)
+    ladder.run()
+    assert ladder.preemptions
+    for i, prompt in enumerate((prompts[4], prompts[3])):
+        assert_same(ladder.outcomes[str(i)], alone(tiny.path, ops, prompt, 70), ops)
+
+
+@pytest.mark.parametrize("num_blocks", [65, 9])
+def test_from_the_disk_after_a_restart(
+    tiny: TinyModel, ops: Ops, prompts, truth, tmp_path: Path, num_blocks: int
+) -> None:
+    kept = {"group": "a chat", "keep": True}
+    first = Ladder(tiny.path, ops, num_blocks=num_blocks, folder=tmp_path)
+    for i, prompt in enumerate(prompts):
+        first.add(str(i), prompt, NUM_TOKENS, **kept)
+        first.run()
+        first.engine.tidy()
+    first.add("not to be kept", prompts[-1], NUM_TOKENS, owner="someone else")
+    first.run()
+    first.close()
+    second = Ladder(tiny.path, ops, num_blocks=num_blocks, folder=tmp_path)
+    for i, prompt in enumerate(prompts):
+        second.add(str(i), prompt, NUM_TOKENS, **kept)
+        again = second.run()[str(i)]
+        assert_same(again, truth(prompt), ops)
+        assert again.num_cached == (len(prompt) - 1) // 16 * 16
+    stranger = second.add("stranger", prompts[-1], NUM_TOKENS, owner="someone else")
+    assert_same(second.run()["stranger"], truth(prompts[-1]), ops)
+    assert stranger.num_cached == 0
+    second.close()
 
 
 @pytest.mark.parametrize("block_size", [32, 64, 128])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from engine import (
     SamplingParams,
 )
 from engine.errors import DeviceLost
-from engine.llm import backend_options
+from engine.placement import backend_options
 from engine.plan import Plan
 from tests.tiny_models import write_tiny_gguf
 
@@ -106,6 +107,18 @@ def test_a_second_chat_shares_a_long_system_prompt(starter: LLM) -> None:
     assert second.prompt_tokens - second.cached_tokens < 48
     stranger = Request(ask("Why is snow white?", system).messages, SamplingParams(max_tokens=2), "stranger")
     assert listen(starter, stranger)[2].usage.cached_tokens == 0
+
+
+def test_a_stream_says_how_much_of_its_prompt_is_read(starter: LLM) -> None:
+    stream = starter.submit(ask(" ".join(f"{i} apples." for i in range(900)), max_tokens=1))
+    answer = threading.Thread(target=lambda: [*stream])
+    answer.start()
+    seen = [0]
+    while answer.is_alive():
+        if (read := stream.read_tokens) > seen[-1]:
+            seen.append(read)
+        answer.join(0.001)
+    assert len(seen) > 2 and seen[-1] <= stream.prompt_tokens > 2000
 
 
 def test_an_estimate_is_what_it_then_costs(starter: LLM) -> None:
@@ -241,7 +254,7 @@ def test_a_lost_device_is_told_apart(tiny: LLM, monkeypatch: pytest.MonkeyPatch)
     def lose(plan: Plan) -> None:
         raise DeviceLost("cuda failed (CUDA error: unspecified launch failure). Octavo has to start anew.")
 
-    monkeypatch.setattr(tiny.runner, "run", lose)
+    monkeypatch.setattr(tiny.runner, "launch", lose)
     *_, finish = tiny.submit(ask("Hello"))
     assert isinstance(finish, Finish) and finish.error.startswith("cuda failed")
     stats = tiny.stats()
@@ -250,7 +263,8 @@ def test_a_lost_device_is_told_apart(tiny: LLM, monkeypatch: pytest.MonkeyPatch)
         tiny.submit(ask("Are you there?"))
 
 
-def test_a_fault_in_sampling_costs_its_own_request(tiny: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_sampling_costs_its_own_request(tiny_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where tokens are drawn by sampler.py: on the reference ops."""
     from engine.sampler import sample
 
     def broken(logits: object, row: object) -> int:
@@ -259,14 +273,15 @@ def test_a_fault_in_sampling_costs_its_own_request(tiny: LLM, monkeypatch: pytes
         return sample(logits, row)
 
     monkeypatch.setattr("engine.runner.sample", broken)
-    other = tiny.submit(ask("Go on", max_tokens=60))
-    finish = listen(tiny, ask("hello", seed=13))[2]
-    assert finish.reason is FinishReason.ERROR
-    assert "no such place" in finish.error
-    *_, finish = other
-    assert finish.reason is FinishReason.LENGTH
-    assert tiny.stats().healthy
-    assert tiny.stats().used_blocks == 0
+    with closing(LLM.load(tiny_path, replace(SMALL, backend="reference"))) as llm:
+        other = llm.submit(ask("Go on", max_tokens=60))
+        finish = listen(llm, ask("hello", seed=13))[2]
+        assert finish.reason is FinishReason.ERROR
+        assert "no such place" in finish.error
+        *_, finish = other
+        assert finish.reason is FinishReason.LENGTH
+        assert llm.stats().healthy
+        assert llm.stats().used_blocks == 0
 
 
 def test_a_step_that_hangs_is_told(tiny: LLM, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,11 +144,11 @@ def test_a_tokenizer_of_another_model(tmp_path: Path) -> None:
 
 
 def test_a_model_larger_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import engine.llm
+    import engine.placement
 
     write_tiny_folder(tmp_path)
-    little = replace(engine.llm.detect(), memory_total=2**20, memory_available=2**19)
-    monkeypatch.setattr(engine.llm, "detect", lambda *given, **more: little)
+    little = replace(engine.placement.detect(), memory_total=2**20, memory_available=2**19)
+    monkeypatch.setattr(engine.placement, "detect", lambda *given, **more: little)
     before = lasting_threads()
     with pytest.raises(ModelTooLarge, match=r"\d"):
         LLM.load(tmp_path, EXACT)

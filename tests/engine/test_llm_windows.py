@@ -1,4 +1,4 @@
-"""A loaded model with two page kinds, from file to answer: Gemma 3's layers with and without a window."""
+"""A loaded model with two page kinds, from file to answer: Gemma's layers with and without a window."""
 
 from __future__ import annotations
 
@@ -19,17 +19,24 @@ QUESTIONS = (
     "Why?",
 )
 NUM_TOKENS = 60  # more than two windows
+# What differs from the tiny models; how many layers with pages of each kind.
+CHANGES = {"gemma3": {"query_pre_attn_scalar": 32}, "gemma4-small": {"vocab_size_per_layer_input": 448}}
+LAYERS = {"gemma3": (1, 6), "gemma4-small": (2, 2)}
 
 
 @pytest.mark.parametrize("backend", ["reference", "numba"])
-def test_answers_beyond_the_window_are_transformers_own(tmp_path: Path, backend: str) -> None:
-    model = make_model("gemma3", vocab_size=448, query_pre_attn_scalar=32)
+@pytest.mark.parametrize("family", CHANGES)
+def test_answers_beyond_the_window_are_transformers_own(tmp_path: Path, family: str, backend: str) -> None:
+    model = make_model(family, vocab_size=448, **CHANGES[family])
     path = write_gguf(model, save(model, tmp_path), tmp_path / "tiny.gguf", make_spm()[0])
     llm = LLM.load(path, EngineConfig(backend=backend, context_length=256, threads=2))
     try:
         full, window = llm.plan.kinds
         assert (full.window, window.window) == (0, WINDOW)
-        assert len(full.layers) == 1 and len(window.layers) == 6
+        assert (len(full.layers), len(window.layers)) == LAYERS[family]
+        assert full.bytes_per_block / len(full.layers) == (1.5 if family == "gemma4-small" else 1) * (
+            window.bytes_per_block / len(window.layers)
+        )
         params = SamplingParams(temperature=0, max_tokens=NUM_TOKENS, ignore_eos=True)
         asked = [(Message("user", question),) for question in QUESTIONS]
         streams = [llm.submit(Request(messages, params, owner="me")) for messages in asked]

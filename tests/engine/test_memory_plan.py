@@ -111,11 +111,11 @@ def test_explicit_settings_are_kept() -> None:
         ({"block_size": 8}, BadRequest, ("8", "16")),
         ({"block_size": 256}, BadRequest, ("256", "128")),
         ({"kv_pool_bytes": 30 * GIB}, ModelTooLarge, ("32.21 GB", "20.33 GB")),
-        ({"kv_pool_bytes": 4 * MIB}, ModelTooLarge, ("512 tokens", "1.07 GB")),
+        ({"kv_pool_bytes": 4 * MIB}, ModelTooLarge, ("kv_pool_bytes is set to 4.2 MB", "512 tokens")),
         (
             {"kv_pool_bytes": 64 * MIB, "context_length": 4096},
             ModelTooLarge,
-            ("4,096", "1.21 GB", "1.14 GB"),
+            ("kv_pool_bytes is set to 67.1 MB", "4,096"),
         ),
         ({"max_num_seqs": 500}, BadRequest, ("512", "516")),
         ({"max_num_seqs": 0}, BadRequest, ("0", "1")),

@@ -70,6 +70,13 @@ def test_alone_a_prompts_steps_reach_the_target(device: Device, first_guess: flo
     assert count == 496 or seconds > 0.25 / 3
 
 
+def test_a_first_step_that_had_to_wait_is_forgotten_with_the_second() -> None:
+    pace = Pace(0.25)
+    pace.observe(0, [(0, 31)], 4.2)  # the machine was busy, the weights were not in memory
+    pace.observe(0, [(0, 24)], BIG.seconds(0, [(0, 24)]))
+    assert pace.prompts_s([(0, 2724)]) < 2 * BIG.seconds(0, [(0, 2724)])
+
+
 @pytest.mark.parametrize("device", [BIG, SMALL, CARD])
 @pytest.mark.parametrize("answers", [1, 4, 8])
 def test_a_long_prompt_stretches_gaps_to_three_times_at_most(device: Device, answers: int) -> None:

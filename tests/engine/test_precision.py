@@ -78,7 +78,7 @@ def test_a_model_that_only_fits_quantized_answers(tmp_path: Path, monkeypatch: p
     plain.close()
     short = unquantized.weights_bytes + unquantized.activation_bytes + 2**20 - 1
     facts = replace(detect(), memory_available=short)
-    monkeypatch.setattr("engine.llm.detect", lambda *given, **more: facts)
+    monkeypatch.setattr("engine.placement.detect", lambda *given, **more: facts)
     llm = LLM.load(path, config)
     try:
         assert llm.plan.weights_bytes < unquantized.weights_bytes

@@ -34,6 +34,13 @@ EVENTS = (
     "length",
     "cancelled",
     "error",
+    "saved",
+    "from disk",
+    "from host",
+    "damaged",
+    "forgotten",
+    "late",
+    "too slow",
 )
 
 

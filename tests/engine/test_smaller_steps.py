@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,13 +82,13 @@ def test_never_all_at_once(path: Path) -> None:
 def test_steps_are_shorter_afterwards(path: Path) -> None:
     ops = Small()
     ladder, sizes = Ladder(path, ops), []
-    run = ladder.runner.run
+    launch = ladder.runner.launch
 
-    def seen(plan: Plan) -> list:
+    def seen(plan: Plan) -> Callable[[], list]:
         sizes.append(sum(item.num_tokens for item in plan.items))
-        return run(plan)
+        return launch(plan)
 
-    ladder.runner.run = seen  # type: ignore[method-assign]
+    ladder.runner.launch = seen  # type: ignore[method-assign]
     ops.most = 120
     ladder.add("a", [3 + i % 50 for i in range(240)], 1)
     ladder.run()

@@ -1,0 +1,90 @@
+"""All that is found out about a model before its weights are read: may it be served, how, and does it fit.
+
+What is free is measured first, so that the plan counts all that comes after. Whoever loads a model and
+whoever scores a text begin here. No weights are read but for a look at some bytes of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from kernels import Ops
+
+from .abilities import DeviceFacts
+from .checkpoints import Checkpoint, open_checkpoint
+from .config import EngineConfig
+from .errors import BadCheckpoint
+from .formats import check_quantization
+from .give_back import trim
+from .inventory import is_unquantized
+from .memory_plan import MemoryFacts
+from .model_facts import model_facts
+from .models import ModelConfig, read_config
+from .placement import place
+from .precision import Fit, fit
+from .tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A model before its weights."""
+
+    checkpoint: Checkpoint  # open; what its text is made of was let go
+    config: ModelConfig
+    tokenizer: Tokenizer
+    device: DeviceFacts
+    ops: Ops
+    memory: MemoryFacts  # before anything of it was loaded
+    fitting: Fit  # in which precision, its facts and the plan
+
+
+@contextmanager
+def prepare(
+    path: Path,
+    config: EngineConfig,
+    name: str = "",
+    on_progress: Callable[[str, float], None] = lambda stage, part: None,
+    sized: Callable[[EngineConfig, ModelConfig], EngineConfig] = lambda config, model: config,
+) -> Iterator[Prepared]:
+    """Open a model; its kernels end with an error, its files in any case. `sized`: what the plan is made for.
+
+    Raises BadCheckpoint, UnsupportedModel, ModelTooLarge or BadRequest; nothing stays behind then.
+    """
+    with open_checkpoint(path) as checkpoint:
+        check_quantization(checkpoint.metadata, config.quantization)
+        model = read_config(checkpoint)
+        device, ops = place(config, model)
+        try:
+            memory = MemoryFacts(device.memory_total, device.memory_available, device.unified)
+            on_progress("tokenizer", 0.0)
+            tokenizer = Tokenizer.of(checkpoint)
+            check_vocabulary(checkpoint, tokenizer, model)
+            facts = partial(
+                model_facts, name or name_of(path), checkpoint, model, ops, spelling=tokenizer.spelling
+            )
+            is_open = is_unquantized(checkpoint) and not model.borrowed
+            fitting = fit(memory, sized(config, model), facts, is_open)
+            checkpoint.drop_text()
+            trim()
+            yield Prepared(checkpoint, model, tokenizer, device, ops, memory, fitting)
+        except BaseException:
+            ops.close()
+            raise
+
+
+def name_of(path: Path) -> str:
+    """What a model is called that has no other name: as its folder, or its file without the ending."""
+    return path.resolve().name if path.is_dir() else path.stem
+
+
+def check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer, config: ModelConfig) -> None:
+    """Every token must have a row of the embedding; more rows than tokens are usual."""
+    if tokenizer.vocab_size > config.vocab_size:
+        raise BadCheckpoint(
+            f"{checkpoint.path.name}: the tokenizer has {tokenizer.vocab_size} tokens and the model knows "
+            f"{config.vocab_size}; the files do not belong together."
+        )
