@@ -9,6 +9,7 @@ model is given is context.py's.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -83,7 +84,7 @@ class Attachments:
 
     def take(self, chat: str, name: str, file: IO[bytes], hash: str) -> Attachment:
         """Read a file that has come, and keep it for a message of this chat. Raises AppError."""
-        size, name = file.tell(), _sound(name)
+        size, name = file.tell(), file_name(name)
         if not size:
             raise Unreadable(f"{name} is empty.")
         source = file.getvalue() if isinstance(file, io.BytesIO) else Path(file.name)
@@ -92,16 +93,35 @@ class Attachments:
             document = self._known(hash) or read_document(source)
         except Unreadable as error:
             raise Unreadable(f"{name} was not taken. {error}") from error
-        blank = sum(not part.strip() for part in document.parts) if document.unit == "page" else 0
-        new = Attachment(uuid.uuid4().hex, name, hash, size, document.unit, len(document.parts), blank)
+        new = _new(name, hash, size, document)
         with self._lock:
             if isinstance(source, Path):
                 self._write(hash, document)
                 source.replace(self._folder / hash)
             else:
                 self._private[hash] = document
-            self._place(chat).transact(lambda db: _insert(db, new, _known_chat(db, chat)))
+            self._place(chat).transact(lambda db: insert_attached(db, new, _known_chat(db, chat)))
         return new
+
+    def keep_text(self, document: Document) -> Attachment:
+        """Keep a text that comes without its file, as a draft: until `let_go`."""
+        new = _new("", text_hash(document), 0, document)
+        with self._lock:
+            if not self._known(new.hash):
+                self._write(new.hash, document)
+            self._place("").transact(lambda db: insert_attached(db, new, None))
+        return new
+
+    def let_go(self, drafts: Iterable[Attachment]) -> None:
+        """Forget drafts; a text stays where a message has it."""
+        gone = [[draft.id] for draft in drafts]
+        delete = "DELETE FROM attachments WHERE id = ? AND message IS NULL"
+
+        def write(db: Database) -> None:
+            for id in gone:
+                db.execute(delete, id)
+
+        self._place("").transact(write)
 
     def drop(self, chat: str, id: str) -> None:
         """Take back a file that was not sent. Raises AppError if it goes with a message that waits."""
@@ -198,14 +218,14 @@ def attach(db: Database, chat: str, message: int, ids: Sequence[str]) -> None:
         moved = "UPDATE attachments SET chat = ?, message = ?, place = ? WHERE id = ? AND message IS NULL"
         if not db.execute(moved, [chat, message, place, file.id]).rowcount:
             anew = replace(file, id=uuid.uuid4().hex, given=None, parts=())
-            _insert(db, anew, chat, message, place)
+            insert_attached(db, anew, chat, message, place)
 
 
 def copy_attached(db: Database, chat: str, old: int, new: int) -> None:
     """Give a message's copy in another chat what the message has."""
     rows = db.execute(f"SELECT {COLUMNS} FROM attachments WHERE message = ? ORDER BY place", [old])
     for place, row in enumerate(rows.fetchall()):
-        _insert(db, replace(_attachment(row), id=uuid.uuid4().hex), chat, new, place)
+        insert_attached(db, replace(_attachment(row), id=uuid.uuid4().hex), chat, new, place)
 
 
 def found_of(db: Database, ids: Sequence[str]) -> tuple[Attachment, ...]:
@@ -216,7 +236,17 @@ def found_of(db: Database, ids: Sequence[str]) -> tuple[Attachment, ...]:
     return tuple(found[id] for id in ids if id in found)
 
 
-def _insert(
+def text_hash(document: Document) -> str:
+    """What a text without its file is named by."""
+    return hashlib.sha256(json.dumps(asdict(document)).encode()).hexdigest()
+
+
+def _new(name: str, hash: str, size: int, document: Document) -> Attachment:
+    blank = sum(not part.strip() for part in document.parts) if document.unit == "page" else 0
+    return Attachment(uuid.uuid4().hex, name, hash, size, document.unit, len(document.parts), blank)
+
+
+def insert_attached(
     db: Database, file: Attachment, chat: str | None, message: int | None = None, place: int = 0
 ) -> None:
     values = {**asdict(file), "parts": json.dumps(file.parts), "added": time.time()}
@@ -247,7 +277,7 @@ def _attachment(row: sqlite3.Row) -> Attachment:
     return Attachment(**{**values, "parts": tuple(map(tuple, json.loads(row["parts"])))})
 
 
-def _sound(name: str) -> str:
+def file_name(name: str) -> str:
     """A file's name as it can be shown and kept: one line, no folders, not too long."""
     last = name.replace("\\", "/").rpartition("/")[2]
     line = "".join(sign if sign.isprintable() else " " for sign in last).strip()

@@ -49,8 +49,10 @@ ARCHIVES = (
 )
 NOT_TEXT = f"It is neither text nor PDF nor Word; {TEXT_ONLY}."
 ENCRYPTED = "It is protected by a password; save a copy without one (by printing to PDF) and attach that."
+BLOATED = "A page of it unpacks to more than is read; print it into a new PDF and attach that."
 DAMAGED = "It is damaged or cut short; open it in another program and save it anew."
 HEADING = re.compile(r"Heading (\d)")
+LARGE = 20_000_000  # bytes of XML; what makes the library give up from here on is the size
 MAX_ENTRIES = 10_000  # of a Word document's archive
 _CONTROLS = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
@@ -77,7 +79,8 @@ def read(file: IO[bytes], setup: dict[str, Any]) -> dict[str, Any]:
         unit, parts = "line", iter(_text(file.read()).splitlines())
     kept = list(_capped(parts, setup["characters"]))
     if not any(part.strip() for part in kept):
-        scans = f"It has {len(kept):,} pages without text, scanned ones perhaps; {TEXT_ONLY}, no pictures."
+        pages = f"{len(kept):,} pages" if len(kept) > 1 else "a page"
+        scans = f"It has {pages} without text, scanned perhaps; {TEXT_ONLY}, no pictures."
         raise Refused(scans if unit == "page" else "There is no text in it.")
     return {"unit": unit, "parts": kept}
 
@@ -97,7 +100,7 @@ def _too_long(most: int) -> str:
 
 def _pdf(file: IO[bytes], setup: dict[str, Any]) -> Iterator[str]:
     from pypdf import PdfReader
-    from pypdf.errors import DependencyError
+    from pypdf.errors import DependencyError, LimitReachedError
 
     try:
         reader = PdfReader(file)
@@ -116,6 +119,8 @@ def _pdf(file: IO[bytes], setup: dict[str, Any]) -> Iterator[str]:
             yield page.extract_text().strip()
         except MemoryError:
             raise
+        except LimitReachedError as error:
+            raise Refused(BLOATED) from error
         except Exception:  # a page that can't be read is one without text; the page says how many those are
             yield ""
 
@@ -134,7 +139,15 @@ def _docx(file: IO[bytes], setup: dict[str, Any]) -> Iterator[str]:
     if (size := sum(entry.file_size for entry in entries)) > setup["unpacked"]:
         most = setup["unpacked"] / 1e6
         raise Refused(f"It unpacks to {size / 1e6:,.0f} MB; at most {most:,.0f} MB are read.")
-    for block in Document(file).iter_inner_content():
+    try:
+        document = Document(file)
+    except Exception as error:
+        if size < LARGE:
+            raise
+        raise Refused(
+            f"It unpacks to {size / 1e6:,.0f} MB, which was too much; attach a part of it."
+        ) from error
+    for block in document.iter_inner_content():
         yield "\n".join(_rows(block)) if isinstance(block, Table) else _paragraph(block)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Sequence
 
 import docx
@@ -28,14 +29,14 @@ def pdf(pages: Sequence[str]) -> bytes:
 
 def assembled(objects: Sequence[str], trailer: str = "") -> bytes:
     """Numbered objects, the table of where they stand, and the end."""
-    out, places = b"%PDF-1.4\n", []
+    out, places = bytearray(b"%PDF-1.4\n"), []
     for number, text in enumerate(objects, 1):
         places.append(len(out))
         out += f"{number} 0 obj\n{text}\nendobj\n".encode()
     table = "".join(f"{place:010} 00000 n \n" for place in places)
     size = f"/Size {len(objects) + 1} /Root 1 0 R {trailer}"
     end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n<< {size} >>\n"
-    return out + f"{end}startxref\n{len(out)}\n%%EOF\n".encode()
+    return bytes(out) + f"{end}startxref\n{len(out)}\n%%EOF\n".encode()
 
 
 def huge_pdf(pages: int) -> bytes:
@@ -47,6 +48,21 @@ def huge_pdf(pages: int) -> bytes:
         pages //= 100
     objects.append("<< /Type /Page /Parent 2 0 R >>")
     return assembled(objects)
+
+
+def pdf_bomb(size: int) -> bytes:
+    """A small PDF with a page whose content unpacks to `size` bytes."""
+    word = b"(x) Tj "
+    packed = zlib.compress(b"BT " + word * (size // len(word)) + b"ET").hex() + ">"
+    filters = "/Filter [/ASCIIHexDecode /FlateDecode]"
+    return assembled(
+        [
+            "<< /Type /Catalog /Pages 2 0 R >>",
+            "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            "<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << /Font << >> >> >>",
+            f"<< /Length {len(packed)} {filters} >>\nstream\n{packed}\nendstream",
+        ]
+    )
 
 
 def word(paragraphs: Sequence[str], table: Sequence[Sequence[str]] = ()) -> bytes:

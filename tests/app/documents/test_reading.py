@@ -10,7 +10,7 @@ import pytest
 
 from app.documents.reading import Document, read_document
 from app.errors import Unreadable
-from tests.app.sample_documents import assembled, bomb, huge_pdf, pdf, word
+from tests.app.sample_documents import assembled, bomb, huge_pdf, pdf, pdf_bomb, word
 
 CHINESE = "天气很好，我们去公园散步。\n第二行也有一些文字。"
 
@@ -53,16 +53,26 @@ def _archive(name: str) -> bytes:
     return out.getvalue()
 
 
-def _encrypted() -> bytes:
+def _encrypted(password: str, algorithm: str) -> bytes:
     from pypdf import PdfReader, PdfWriter
 
     writer, out = PdfWriter(PdfReader(io.BytesIO(pdf(["secret"])))), io.BytesIO()
-    writer.encrypt("a password", algorithm="RC4-128")
+    writer.encrypt(password, "the owner's", algorithm=algorithm)
     writer.write(out)
     return out.getvalue()
 
 
-def _aes() -> bytes:
+CIPHERS = ("RC4-40", "RC4-128", "AES-128", "AES-256-R5", "AES-256")
+
+
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_a_pdf_that_anyone_may_open_is_read_whatever_its_cipher(tmp_path: Path, cipher: str) -> None:
+    """Encrypted against printing, say: readers open it without asking."""
+    assert read(tmp_path, _encrypted("", cipher)) == Document("page", ("secret",))
+
+
+def _odd_aes() -> bytes:
+    """Whose keys are too short to be any."""
     known = "/Filter /Standard /V 5 /R 6 /Length 256 /P -1 /O <00> /U <00> /OE <00> /UE <00> /Perms <00>"
     crypt = "/CF << /StdCF << /CFM /AESV3 /Length 32 >> >> /StmF /StdCF /StrF /StdCF"
     pages = ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [] /Count 0 >>"]
@@ -84,9 +94,12 @@ def _aes() -> bytes:
         (_archive("word/document.xml"), "It is damaged or cut short"),
         (word(["x"])[:2000], "It is damaged or cut short"),
         (pdf(["x"])[:60], "It is damaged or cut short"),
-        (pdf(["", "", ""]), "It has 3 pages without text, scanned ones perhaps"),
-        (_encrypted(), "It is protected by a password"),
-        (_aes(), "It is protected by a password"),
+        (pdf(["", "", ""]), "It has 3 pages without text, scanned perhaps"),
+        (pdf([""]), "It has a page without text, scanned perhaps"),
+        (pdf_bomb(100 * 2**20), "A page of it unpacks to more than is read"),
+        (word(["x" * 21_000_000]), "It unpacks to 22 MB, which was too much; attach a part of it."),
+        *((_encrypted("a password", each), "It is protected by a password") for each in CIPHERS),
+        (_odd_aes(), "It is protected by a password"),
         (huge_pdf(100_000_000), "It has 100,000,000 pages; at most 5,000 are read."),
         (bomb(300 * 2**20), "It unpacks to 315 MB; at most 256 MB are read."),
         (b"words " * 2_000_000, "It has more than 8,000,000 characters of text"),
