@@ -8,12 +8,12 @@ from the package index.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine import DeviceFacts, EngineConfig, Fit, choose_variant, in_words
 
 from .catalogue import Model
-from .fits import SAID, Outlook, room_in_words
+from .fits import room_in_words
 
 COMFORTABLE = 10.0  # tokens a second: no waiting for the next word
 CHATS = 2  # that there must be room for, side by side
@@ -30,9 +30,6 @@ class Proposal:
     format: str
     bytes: int
     reason: str
-    why: str = ""  # a word for the reason: "suits", "offline", "nothing"
-    outlook: Outlook = SAID  # and its numbers
-    free: int = 0
 
 
 def propose(
@@ -43,7 +40,7 @@ def propose(
     offline: bool = False,
 ) -> Proposal:
     """The model to begin with, and why. There must be one that comes in wheels."""
-    here = f"{device.name} with {in_words(device.memory_available)} free"
+    free = in_words(device.memory_available)
     best: tuple[int, int, Proposal] | None = None
     for place, model in enumerate(models):
         suits = model.licence in FREE and not model.purpose and not model.unserved
@@ -52,19 +49,23 @@ def propose(
         wanted = [(variant.format, variant.bytes) for variant in model.variants]
         fits = choose_variant(model.facts(), wanted, device, speed, config).fits  # the best quality first
         if fit := next(filter(_is_good, fits), None):
-            reason = (
-                f"The largest model for conversation that suits this machine ({here}): about "
-                f"{fit.tokens_per_s:,.0f} tokens/s, {room_in_words(int(fit.chats), fit.chat_length)}."
-            )
-            outlook = Outlook("room", fit.tokens_per_s, int(fit.chats), fit.chat_length, config.num_chats)
-            about = (model.id, model.name, fit.format, fit.bytes, reason)
-            proposal = Proposal(*about, "suits", outlook, device.memory_available)
+            proposal = Proposal(model.id, model.name, fit.format, fit.bytes, _reason(fit, free, config))
             best = max(best or (0, 0, proposal), (model.parameters, place, proposal), key=lambda b: b[:2])
     if best:
         return best[2]
-    why = "the hub is not to be asked" if offline else f"nothing larger suits this machine ({here})"
-    small = starter(models, f"The starter model: {why}. It is small, and knows little.")
-    return replace(small, why="offline" if offline else "nothing", free=device.memory_available)
+    why = "the hub is not to be asked" if offline else f"nothing larger suits this machine with {free} free"
+    return starter(models, f"The starter model: {why}. It is small, and knows little.")
+
+
+def _reason(fit: Fit, free: str, config: EngineConfig) -> str:
+    """What the page of models calls tight (fits.py) is called so here, too."""
+    numbers = f"about {fit.tokens_per_s:,.0f} tokens/s, {room_in_words(int(fit.chats), fit.chat_length)}"
+    if fit.chats < config.num_chats:
+        return (
+            f"The largest model for conversation that runs well on this machine with {free} free, if "
+            f"tightly: {numbers}; {config.num_chats} are wanted."
+        )
+    return f"The largest model for conversation that suits this machine with {free} free: {numbers}."
 
 
 def _is_good(fit: Fit) -> bool:

@@ -15,32 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from engine import Choice, DeviceFacts, EngineConfig, Fit, choose_variant, detect, read_speed
+from engine import Choice, DeviceFacts, EngineConfig, Fit, ModelShape, choose_variant, detect, read_speed
 
 from .catalogue import Model
 
 Badge = Literal["fits", "tight", "large", "unserved"]
 LEAST = 5.0  # tokens a second that the engine calls usable
-# what there is to say: room for the wanted chats, for fewer, for one shorter chat, it is not known for how
-# long a one, or what the engine says
-Case = Literal["room", "few", "short", "unknown", "said"]
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """How a variant would do: there is room for `chats` of `chat_length` tokens, and `wanted` are.
-    `slow`: slower than one reads.
-    """
-
-    case: Case = "said"
-    tokens_per_s: float = 0.0
-    chats: int = 0
-    chat_length: int = 0
-    wanted: int = 0
-    slow: bool = False
-
-
-SAID = Outlook()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +32,6 @@ class VariantFit:
     about: bool
     badge: Badge
     reason: str
-    outlook: Outlook
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,42 +71,37 @@ def fit_model(model: Model, device: DeviceFacts, speed: float, config: EngineCon
     wanted = [(variant.format, variant.bytes) for variant in model.variants]
     choice: Choice = choose_variant(model.facts(), wanted, device, speed, config)
     fits = {fit.format: fit for fit in choice.fits}
-    each = (_badge(model, fits[format], config) for format, _ in wanted)
+    each = (_badge(fits[format], config, bool(model.unserved)) for format, _ in wanted)
     return ModelFit(tuple(each), choice.variant, choice.reason)
 
 
-def _badge(model: Model, fit: Fit, config: EngineConfig) -> VariantFit:
-    case: Case = "few"
-    badge: Badge = "tight"
-    if model.unserved or not fit.fits:
-        badge, case = "unserved" if model.unserved else "large", "said"
+def fit_shape(
+    shape: ModelShape, file: tuple[str, int], device: DeviceFacts, speed: float, config: EngineConfig
+) -> VariantFit:
+    """How a model would do of which there is one file, (format, bytes)."""
+    return _badge(choose_variant(shape, [file], device, speed, config).fits[0], config)
+
+
+def _badge(fit: Fit, config: EngineConfig, is_unserved: bool = False) -> VariantFit:
+    badge: Badge = "fits" if fit.usable else "tight"
+    speed = f"{fit.tokens_per_s:,.{0 if fit.tokens_per_s >= 10 else 1}f}"
+    room = room_in_words(int(fit.chats), fit.chat_length)
+    if is_unserved or not fit.fits:
+        badge, reason = "unserved" if is_unserved else "large", fit.note
     elif not fit.context_length:
-        badge, case = "fits" if fit.usable else "tight", "unknown"
+        reason = f"About {speed} tokens/s; how long its chats can be is known once it is downloaded."
     elif fit.chats < 1:
-        case = "short"
-    elif fit.chats >= config.num_chats:
-        badge, case = "fits" if fit.usable else "tight", "room"
-    length = fit.context_length if case == "short" else fit.chat_length
-    slow = badge == "tight" and fit.tokens_per_s < LEAST
-    outlook = Outlook(case, fit.tokens_per_s, int(fit.chats), length, config.num_chats, slow)
-    reason = fit.note if case == "said" else _sentence(outlook)
-    return VariantFit(fit.format, fit.bytes, fit.about, badge, reason[:1].upper() + reason[1:], outlook)
+        badge, length = "tight", fit.context_length
+        reason = f"About {speed} tokens/s, room for one chat of {length:,} tokens at most."
+    elif fit.chats < config.num_chats:
+        badge, reason = "tight", f"About {speed} tokens/s, {room}; {config.num_chats} are wanted."
+    else:
+        reason = f"About {speed} tokens/s, {room}."
+    if badge == "tight" and fit.tokens_per_s < LEAST:
+        reason += " That is slower than one reads."
+    return VariantFit(fit.format, fit.bytes, fit.about, badge, reason)
 
 
 def room_in_words(chats: int, length: int) -> str:
     """room for 3 chats of 8,192 tokens"""
     return f"room for {chats:,} {'chat' if chats == 1 else 'chats'} of {length:,} tokens"
-
-
-def _sentence(outlook: Outlook) -> str:
-    """For the command line; the page has words of its own."""
-    digits = 0 if outlook.tokens_per_s >= 10 else 1
-    speed = f"about {outlook.tokens_per_s:,.{digits}f} tokens/s"
-    room = room_in_words(outlook.chats, outlook.chat_length)
-    reason = {
-        "room": f"{speed}, {room}.",
-        "few": f"{speed}, {room}; {outlook.wanted} are wanted.",
-        "short": f"{speed}, room for one chat of {outlook.chat_length:,} tokens at most.",
-        "unknown": f"{speed}; how long its chats can be is known once it is downloaded.",
-    }[outlook.case]
-    return reason + (" That is slower than one reads." if outlook.slow else "")

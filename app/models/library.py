@@ -11,8 +11,10 @@ import dataclasses
 import itertools
 import re
 import threading
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ from engine import EngineError
 
 from ..errors import AppError, ModelMissing
 from ..memory.runtime import Runtime
-from ..settings import Settings, environment
+from ..saved_settings import save_settings
+from ..settings import Settings, environment, load_settings
 from .catalogue import Model, Variant
 from .disk import DiskUse, disk_use
 from .downloads import Download, Downloads, Fetch
@@ -33,6 +36,7 @@ from .installed import Record, key, read_record
 from .local_models import Found, find_models
 from .model_rows import Row, own_row, record_model, row, with_sizes
 from .model_store import ModelStore, model_name
+from .own_fits import OwnFits
 from .pull import WheelFetch
 from .tokens import HubToken
 
@@ -57,6 +61,7 @@ class Library:
         self.token = HubToken(settings.home.path)
         self.hub, self.machine, self.downloads = Hub(settings, self.token), Machine(), Downloads()
         self._hits: dict[str, Hit] = {}
+        self._own_fits = OwnFits()
         self._lock = threading.Lock()
         for fetch in self._unfinished():
             self.downloads.found(fetch)
@@ -111,6 +116,9 @@ class Library:
         """Delete what is here of a model or variant; the bytes that are free now. Never what is in use."""
         if self._holds(chosen):
             raise AppError(f"{chosen} is in memory. Load another model, or unload it, then delete it.")
+        kept = load_settings(self.settings.home).model
+        if chosen in (kept, kept.partition("@")[0]):
+            save_settings(self.settings.home, {"model": None})  # the next start would miss it
         entry = self.store.own.entries().get(chosen)
         if entry and entry.path:  # somebody else's file, which stays
             self.store.own.forget(chosen)
@@ -118,9 +126,10 @@ class Library:
         return self.store.remove(chosen)
 
     def load(self, chosen: str) -> None:
-        """Have it answer from now on. Raises AppError for what nobody knows."""
+        """Have it answer from now on, after the next start, too. Raises AppError for what nobody knows."""
         assert self._runtime
         self._runtime.load(chosen)
+        save_settings(self.settings.home, {"model": chosen})
 
     def bring_in(self, path: str) -> str:
         """Use a file or folder where it lies; its id. Raises AppError if it can't be used."""
@@ -138,16 +147,20 @@ class Library:
             raise AppError(f"{place.name} can't be used: {error}") from error
         if found.problems:
             raise AppError(f"{place.name} can't be used: {found.problems[0]}")
-        known = next((each for each in find_models(environment(), Path.home()) if each.path == place), None)
+        known = next((each for each in self._find() if each.path == place), None)
         name = known.name if known else model_name(str(place))
         id = self._free_id(name)
         self.store.own.keep(id, path=str(place), name=name, parameters=found.parameters)
         return id
 
     def found(self) -> list[Found]:
-        """Models of other programs that were not brought in yet."""
+        """Models of other programs, or put into the folder by hand, that were not brought in yet."""
         mine = {Path(entry.path) for entry in self.store.own.entries().values() if entry.path}
-        return [each for each in find_models(environment(), Path.home()) if each.path not in mine]
+        mine |= {self.store.place(model) for model in self.store.catalogue.models if model.fetched}
+        return [each for each in self._find() if each.path not in mine]
+
+    def _find(self) -> list[Found]:
+        return find_models(environment(), Path.home(), self.store.folder)
 
     def use(self, id: str, **changes: Any) -> None:
         """How a model is to be used: `sampling`, `system_prompt`, `context`; None: as the catalogue says."""
@@ -203,8 +216,12 @@ class Library:
             )
             for model, fit in zip(models, fits)
         ]
-        mine = [own_row(entry) for entry in self.store.own.entries().values() if entry.path] if own else []
-        return [*mine, *rows]
+        return [*(self._own_rows() if own else []), *rows]
+
+    def _own_rows(self) -> list[Row]:
+        entries = [entry for entry in self.store.own.entries().values() if entry.path]
+        look = partial(self._own_fits.look, machine=self.machine, config=self.settings.engine)
+        return [own_row(entry, *look(entry)) for entry in entries]
 
     def _recorded(self) -> list[Model]:
         """Models that were found on the hub and fetched, or are being; they stand in no catalogue."""
@@ -260,7 +277,8 @@ class Library:
     def _free_id(self, name: str) -> str:
         """A word for a file that is brought in, which no other model has."""
         taken = {*self.store.own.entries(), *(model.id for model in self.store.catalogue.models)}
-        base = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:80] or "model"
+        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()  # ü: u
+        base = re.sub(r"[^a-z0-9._-]+", "-", plain.lower()).strip("-._")[:80] or "model"
         ids = (f"{base}-{number}" if number > 1 else base for number in itertools.count(1))
         return next(id for id in ids if id not in taken)
 

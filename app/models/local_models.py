@@ -1,4 +1,6 @@
-"""Model files that other programs keep on this machine, to be used where they lie.
+"""Model files that other programs or the person keep on this machine, to be used where they lie.
+
+    Octavo         models/*.gguf  models/<folder>/     what lies there by hand; below is what was fetched
 
     Hugging Face   hub/models--<owner>--<name>/snapshots/<revision>/     files, or a folder with config.json
     LM Studio      models/<publisher>/<repository>/*.gguf
@@ -35,11 +37,12 @@ class Found:
     bytes: int
 
 
-def find_models(environ: Mapping[str, str], user: Path) -> list[Found]:
-    """All that are there, by program and name. `user` is the person's own folder."""
+def find_models(environ: Mapping[str, str], user: Path, own: Path | None = None) -> list[Found]:
+    """All that are there, by program and name. `user`: the person's own folder; `own`: Octavo's of models."""
     cache = Path(environ.get("XDG_CACHE_HOME") or user / ".cache")
     hub = environ.get("HF_HUB_CACHE") or Path(environ.get("HF_HOME") or cache / "huggingface") / "hub"
     places = (
+        *(((_own, own),) if own else ()),
         (_hugging_face, Path(hub)),
         (_lm_studio, user / ".lmstudio" / "models"),
         (_lm_studio, cache / "lm-studio" / "models"),
@@ -54,6 +57,20 @@ def find_models(environ: Mapping[str, str], user: Path) -> list[Found]:
     return sorted(found.values(), key=lambda each: (each.source, each.name.lower()))
 
 
+def _own(models: Path) -> Iterator[Found]:
+    yield from _files("Octavo", models, models, "")
+    for folder in sorted(each for each in models.glob("[!.]*") if each.is_dir()):
+        yield from _repository("Octavo", folder.name, folder, models)
+
+
+def _repository(source: str, name: str, folder: Path, root: Path, before: str = "") -> Iterator[Found]:
+    """A folder as a repository has it, and each GGUF in it."""
+    weights = [path for path in folder.glob("*.safetensors") if path.is_file()]
+    if weights and (folder / "config.json").is_file():
+        yield Found(source, name, folder, sum(map(_size, weights)))
+    yield from _files(source, folder, root, before)
+
+
 def _hugging_face(hub: Path) -> Iterator[Found]:
     for repo in sorted(hub.glob("models--*--*")):
         name = repo.name.removeprefix("models--").replace("--", "/", 1)
@@ -62,10 +79,7 @@ def _hugging_face(hub: Path) -> Iterator[Found]:
             main = (repo / "refs" / "main").read_text("utf-8").strip()
             snapshots = [path for path in snapshots if path.name == main] or snapshots
         for snapshot in sorted(snapshots, key=_time)[-1:]:
-            weights = [path for path in snapshot.glob("*.safetensors") if path.is_file()]
-            if weights and (snapshot / "config.json").is_file():
-                yield Found("Hugging Face", name, snapshot, sum(map(_size, weights)))
-            yield from _files("Hugging Face", snapshot, snapshot, f"{name}/")
+            yield from _repository("Hugging Face", name, snapshot, snapshot, f"{name}/")
 
 
 def _lm_studio(models: Path) -> Iterator[Found]:

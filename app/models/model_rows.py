@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from .catalogue import Model, Variant
-from .fits import SAID, ModelFit, Outlook, VariantFit
+from .fits import ModelFit, VariantFit
 from .hub_search import Hit
 from .installed import Installed, Record, key
 from .model_store import ModelStore, State, bytes_in
@@ -32,7 +32,6 @@ class VariantRow:
     reason: str
     here: str
     source: str  # repository, "wheels" or path
-    outlook: Outlook = SAID  # the reason in numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +98,23 @@ def _variant(model: Model, variant: Variant, fit: VariantFit, here: str) -> Vari
         fit.reason,
         here,
         variant.repo or "wheels",
-        fit.outlook,
     )
 
 
-def own_row(entry: OwnModel) -> Row:
-    """Of a file or folder that is used where it lies."""
+def own_row(entry: OwnModel, context: int = 0, fit: VariantFit | None = None) -> Row:
+    """Of a file or folder that is used where it lies, with what own_fits.py knows of it."""
     path = Path(entry.path)
     format = "folder" if path.is_dir() else "GGUF"
     here = "ready" if path.exists() else "damaged"
-    reason = "" if here == "ready" else f"There is no file or folder {path}."
-    only = VariantRow(entry.id, format, bytes_in(path, linked=True), False, "", reason, here, entry.path)
+    badge, reason = (fit.badge, fit.reason) if fit else ("", "")
+    reason = reason if here == "ready" else f"There is no file or folder {path}."
+    only = VariantRow(entry.id, format, bytes_in(path, linked=True), False, badge, reason, here, entry.path)
     state: State = "ready" if here == "ready" else "missing"
     return Row(
         id=entry.id,
         name=entry.name or entry.id,
         licence="",
-        context=0,
+        context=context,
         parameters=entry.parameters,
         purpose="",
         origin="yours",

@@ -94,8 +94,9 @@ class Transfer:
                 tries = 0 if _size(draft) > most else tries + 1
                 most = max(most, _size(draft))
                 if tries > len(self._waits) or cut.wait > PATIENT_S:
-                    came = f"{in_words(_size(draft))} of {in_words(part.bytes)} are here"
-                    raise PullFailed(f"{part.name} did not come: {cut} {came}, and stay.") from cut
+                    have, all_ = in_words(_size(draft)), in_words(part.bytes)
+                    sentence = f"{part.name} did not come: {cut} What is here stays: {have} of {all_}."
+                    raise PullFailed(sentence) from cut
                 if tries:
                     _sleep(max(self._waits[tries - 1], cut.wait), lambda: tell("waiting", _size(draft)))
         _check(part, draft, tell)

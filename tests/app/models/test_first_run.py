@@ -6,6 +6,7 @@ import pytest
 
 from app.models.catalogue import read_catalogue
 from app.models.first_run import LARGEST, propose
+from app.models.fits import fit_model
 from engine import DeviceFacts, EngineConfig
 
 GIB = 2**30
@@ -56,9 +57,20 @@ def test_what_is_proposed_is_free_and_for_talking() -> None:
 def test_offline_it_is_the_starter() -> None:
     proposal = propose(MODELS, machine(64), 100e9, offline=True)
     assert (proposal.id, proposal.bytes) == ("smollm2-135m", 98_362_432)
-    assert "the hub is not to be asked" in proposal.reason and proposal.why == "offline"
+    assert "the hub is not to be asked" in proposal.reason
 
 
 def test_the_reason_has_the_numbers() -> None:
     reason = propose(MODELS, machine(8), 20e9, EngineConfig(num_chats=2)).reason
-    assert "A machine with 8.59 GB free" in reason and "room for 2 chats of 8,192 tokens" in reason
+    assert "this machine with 8.59 GB free" in reason and "room for 2 chats of 8,192 tokens" in reason
+
+
+@pytest.mark.parametrize("num_chats", [1, 2, 4, 8, 16])
+def test_it_suits_where_the_page_of_models_says_that_it_fits(num_chats: int) -> None:
+    config = EngineConfig(num_chats=num_chats)
+    for gib in range(5, 40):
+        proposal = propose(MODELS, machine(gib), 40e9, config)
+        model = next(model for model in MODELS if model.id == proposal.id)
+        fits = {fit.format: fit for fit in fit_model(model, machine(gib), 40e9, config).variants}
+        word = {"fits": "suits this machine", "tight": "if tightly: about"}[fits[proposal.format].badge]
+        assert word in proposal.reason or proposal.id == "smollm2-135m"

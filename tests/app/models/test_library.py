@@ -13,7 +13,7 @@ from app.errors import AppError, ModelMissing
 from app.models.catalogue import Variant, read_catalogue
 from app.models.library import Library
 from app.models.model_store import ModelStore
-from app.settings import Home, Settings
+from app.settings import Home, Settings, load_settings
 from tests.app.fake_hub import FakeHub, folder_repo, gguf_repo, hub_catalogue, serving_hub
 from tests.app.fakes import FakeModel, make_home, make_runtime
 
@@ -151,13 +151,48 @@ def test_the_model_in_memory_is_not_deleted(library: Library) -> None:
     library.remove("tiny@gguf-q4_0")
 
 
+def test_the_chosen_model_answers_after_the_next_start_until_it_is_deleted(library: Library) -> None:
+    home = library.settings.home
+    (home / "settings.toml").write_text("# mine\nport = 8003\n")
+    fetched(library, "tiny@bf16")
+    library.load("tiny@bf16")
+    assert load_settings(home).model == "tiny@bf16"
+    fetched(library, "tiny@gguf-q4_0")
+    library.load("tiny@gguf-q4_0")
+    runtime = library._runtime
+    assert runtime
+    while runtime.status().model != "tiny@gguf-q4_0":
+        threading.Event().wait(0.01)
+    library.remove("tiny@bf16")
+    assert load_settings(home).model == "tiny@gguf-q4_0"
+    runtime.unload()
+    while runtime.status().state == "ready":
+        threading.Event().wait(0.01)
+    library.remove("tiny")
+    assert load_settings(home).model == "smollm2-135m"
+    assert (home / "settings.toml").read_text() == "# mine\nport = 8003\n"
+
+
 def test_a_file_that_is_brought_in_stays_where_it_is(library: Library, tiny_gguf: Path) -> None:
     id = library.bring_in(str(tiny_gguf))
     assert library.bring_in(str(tiny_gguf)) == id
     row = library.rows()[0]
     assert (row.id, row.origin, row.state, row.variants[0].source) == (id, "yours", "ready", str(tiny_gguf))
     assert row.parameters > 0 and library.store.find(id).path == tiny_gguf
+    assert row.context == 8192 and row.variants[0].badge == "fits"
+    assert "tokens/s, room for" in row.variants[0].reason
     assert library.remove(id) == 0 and tiny_gguf.exists() and library.rows()[0].origin == "catalogue"
+
+
+def test_a_folder_and_a_file_may_be_called_as_their_owner_likes(
+    library: Library, tmp_path: Path, starter_model: Path
+) -> None:
+    for name in ("模型", "Ünï 中文"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "通义.gguf").hardlink_to(starter_model.resolve())
+    assert library.bring_in(str(tmp_path / "模型")) == "model"
+    assert library.bring_in(str(tmp_path / "Ünï 中文")) == "uni"
+    assert [row.name for row in library.rows()[:2]] == ["模型", "Ünï 中文"]
 
 
 def test_what_can_t_be_brought_in(library: Library, tmp_path: Path) -> None:
@@ -185,12 +220,49 @@ def test_models_of_other_programs_are_listed_until_they_are_brought_in(
     assert library.found() == [] and library.rows()[0].name == found.name
 
 
+def test_a_file_that_was_put_into_the_models_folder_is_found(library: Library, tiny_gguf: Path) -> None:
+    folder = library.store.folder
+    folder.mkdir(exist_ok=True)
+    fetched(library, "tiny@gguf-q4_0")
+    file = tiny_gguf.rename(folder / tiny_gguf.name)
+    (found,) = library.found()
+    assert (found.source, found.path) == ("Octavo", file)
+    library.bring_in(str(file))
+    assert library.found() == []
+
+
+def test_the_catalogue_s_own_file_is_not_found_again(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    store = ModelStore(home, read_catalogue())
+    place = store.place(store.catalogue["smollm2-135m"])
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"GGUF")
+    assert place not in [each.path for each in Library(Settings(home, offline=True), store).found()]
+
+
+def test_a_file_of_one_s_own_that_is_damaged_or_gone_has_no_badge(library: Library, tiny_gguf: Path) -> None:
+    library.bring_in(str(tiny_gguf))
+    tiny_gguf.unlink()
+    for content, said in (("", "There is no file or folder"), ("no model", "")):
+        tiny_gguf.write_text(content) if content else None
+        row = library.rows()[0]
+        assert (row.context, row.variants[0].badge) == (0, "") and said in row.variants[0].reason
+
+
 def test_how_a_model_is_used_is_kept(library: Library) -> None:
     library.use("tiny", system_prompt="Be brief.", context=1024, sampling={"temperature": 0.1})
     entry = library.store.own.entries()["tiny"]
     assert (entry.system_prompt, entry.context, entry.sampling) == ("Be brief.", 1024, {"temperature": 0.1})
     with pytest.raises(AppError, match="There is no model"):
         library.use("nonsense", context=5)
+
+
+def test_with_a_model_of_one_s_own_it_is_not_the_first_day(tmp_path: Path, tiny_gguf: Path) -> None:
+    home = make_home(tmp_path)
+    library = Library(Settings(home, offline=True), ModelStore(home, read_catalogue()))
+    assert not library.first().begun
+    library.bring_in(str(tiny_gguf))
+    assert library.first().begun
 
 
 def test_the_first_run(tmp_path: Path) -> None:

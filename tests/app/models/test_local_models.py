@@ -74,6 +74,22 @@ def test_ollama(tmp_path: Path) -> None:
     assert [each.name for each in find_models({"OLLAMA_MODELS": str(elsewhere)}, tmp_path)] == ["tiny:1b"]
 
 
+def test_what_was_put_into_octavo_s_own_folder_by_hand(tmp_path: Path) -> None:
+    models = tmp_path / "octavo" / "models"
+    one, two = put(models / "通义.gguf"), put(models / "Tiny GGUF" / "tiny-Q8_0.gguf")
+    put(models / "Folder" / "config.json", b"{}")
+    put(models / "Folder" / "model.safetensors", b"123456")
+    put(models / "fetched" / "bf16" / "tiny.gguf")  # installed.py's
+    put(models / ".fetched.deleted" / "tiny.gguf")
+    put(models / "half" / "tiny.gguf.part")
+    assert find_models({}, tmp_path, models) == [
+        Found("Octavo", "Folder", models / "Folder", 6),
+        Found("Octavo", "Tiny GGUF/tiny-Q8_0.gguf", two, 4),
+        Found("Octavo", "通义.gguf", one, 4),
+    ]
+    assert find_models({}, tmp_path) == []
+
+
 def test_where_nothing_is(tmp_path: Path) -> None:
     assert find_models({}, tmp_path) == []
     put(tmp_path / ".lmstudio" / "models", b"a file")

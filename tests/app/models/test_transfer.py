@@ -109,7 +109,10 @@ def refuse(status: int, **headers: str) -> Callable[[Handler], None]:
         (refuse(403), r"maker/Tiny-GGUF is gated \(403\): accept its terms"),
         (refuse(404), rf"no {NAME} in maker/Tiny-GGUF any more \(404\)"),
         (refuse(418), "answered 418"),
-        (refuse(429, Retry_After="300"), r"asks to wait 300 s \(429.*0 bytes of 10\.0 kB are here, and stay"),
+        (
+            refuse(429, Retry_After="300"),
+            r"asks to wait 300 s \(429.*What is here stays: 0 bytes of 10\.0 kB",
+        ),
         (refuse(503), r"did not come: the hub answered 503"),
         (refuse(416), "answered 416"),
         (refuse(302, Location="/cdn/loop"), "6 times, to no end"),
