@@ -55,6 +55,8 @@ def keep_running(
         if code != RESTART:
             crashed = [at for at in crashed if ended - at < CRASH_S]
             if not is_crash(code) or len(crashed) >= crashes:
+                if is_crash(code) and not log:  # with one, a window says it
+                    say(f"Octavo was ended by the system ({_reason(code)}). Its chats are kept.")
                 return code
             crashed.append(ended)
         command = again() if again and not quick else command
@@ -63,6 +65,14 @@ def keep_running(
 def is_crash(code: int) -> bool:
     """Whether it neither ended by itself, with a code of its own, nor was told to end."""
     return code > 128 and not ended_in_order(code)
+
+
+def _reason(code: int) -> str:
+    """SIGKILL, as when the memory ran out; or the number, where it has no name."""
+    try:
+        return signal.Signals(code - 128).name
+    except ValueError:
+        return f"code {code}"
 
 
 def ended_in_order(code: int) -> bool:

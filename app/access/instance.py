@@ -111,8 +111,9 @@ def end_running(home: Home, timeout: float = END_S) -> bool:
     end, found = time.monotonic() + timeout, False
     while _is_held(home / "instance.lock"):
         if time.monotonic() > end:
+            process = f"process{_number(home)}"
             raise AppError(
-                f"Octavo was asked to end but has not in {timeout:.0f} s. End its process by hand."
+                f"Octavo was asked to end but has not in {timeout:.0f} s. End its {process} by hand."
             )
         ask_to_end(home)  # again and again: one that has just begun takes old wishes away
         found = True
@@ -177,8 +178,18 @@ def running_port(home: Home, timeout: float = START_S) -> int:
 
 
 def _read_port(note: Path) -> int | None:
+    return _read(note, "port")
+
+
+def _number(home: Home) -> str:
+    """Of the process that holds it, if that is known."""
+    pid = _read(home / "instance.json", "pid")
+    return f" {pid}" if pid else ""
+
+
+def _read(note: Path, name: str) -> int | None:
     try:
-        port = json.loads(note.read_text("utf-8"))["port"]
+        value = json.loads(note.read_text("utf-8"))[name]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return port if isinstance(port, int) else None
+    return value if isinstance(value, int) else None

@@ -24,6 +24,7 @@ from .api import api_routes
 
 HOST = "127.0.0.1"
 SHUTDOWN_S = 3  # for answers that are being sent
+LOOK_S = 0.5  # between two looks at whether the device is still there
 
 
 def listen(port: int) -> socket.socket:
@@ -44,27 +45,32 @@ def listen(port: int) -> socket.socket:
     return taken
 
 
-def serve(services: ApiServices, taken: socket.socket, ready: Callable[[], None]) -> None:
-    """Serve until a signal comes. `ready` is called once the model can answer; AppError if it never can."""
+def serve(services: ApiServices, taken: socket.socket, ready: Callable[[], None]) -> bool:
+    """Serve until a signal comes, False, or the device is lost, True: only a new process gets answers from
+    it. `ready` is called once the model can answer; AppError if it never can.
+    """
     app = services.guard.wrap(Starlette(routes=api_routes(services)))
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=SHUTDOWN_S)
-    asyncio.run(_serve(services, _Server(config, services.runtime.close), taken, ready))
+    return asyncio.run(_serve(services, _Server(config, services.runtime.close), taken, ready))
 
 
 async def _serve(
     services: ApiServices, server: uvicorn.Server, taken: socket.socket, ready: Callable[[], None]
-) -> None:
+) -> bool:
     serving = asyncio.create_task(server.serve(sockets=[taken]))
     services.runtime.start()
     loaded = asyncio.create_task(asyncio.to_thread(services.runtime.wait))
     await asyncio.wait((serving, loaded), return_when=asyncio.FIRST_COMPLETED)
     if server.should_exit or serving.done():  # a signal was faster than the model
         await asyncio.gather(serving, loaded)
-        return
+        return False
     if (status := loaded.result()).state == "ready":
         ready()
+        while not (lost := services.runtime.is_lost) and not serving.done():
+            await asyncio.wait((serving,), timeout=LOOK_S)
+        server.should_exit = True
         await serving
-        return
+        return lost
     server.should_exit = True
     await serving
     raise AppError(status.message)

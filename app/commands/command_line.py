@@ -44,6 +44,7 @@ VARIANT: Option = (
     {"metavar": "FORMAT", "help": "as in `octavo models show ID`; for pull, else what suits this machine"},
 )
 ID: Option = "id", {"help": "as in `octavo models`"}
+END = "`python3 -m installer uninstall`, in Octavo's folder, takes away what its `install` put elsewhere."
 # words -> what --help says, options
 WORDS: dict[str, tuple[str, tuple[Option, ...]]] = {
     "run": ("open the chat page; so does `octavo` alone", ()),
@@ -51,7 +52,7 @@ WORDS: dict[str, tuple[str, tuple[Option, ...]]] = {
     "chat": (
         "one answer, in the terminal",
         (
-            ("prompt", {"help": "what to ask; - reads it from stdin"}),
+            ("prompt", {"nargs": "?", "help": "what to ask; without it, or with -, stdin says it"}),
             MODEL,
             QUANTIZATION,
             ("--max-tokens", {"type": int, "metavar": "N", "help": "the longest answer"}),
@@ -80,6 +81,7 @@ WORDS: dict[str, tuple[str, tuple[Option, ...]]] = {
     ),
     "doctor": ("what this machine has, and whether the model answers", (MODEL, JSON)),
     "models": ("list the models, look at one, or fetch it", (JSON,)),
+    "models list": ("list them; so does `octavo models` alone", (JSON,)),
     "models pull": (
         "fetch a model",
         (("id", {"help": "as in `octavo models`, or OWNER/NAME of the Hugging Face hub"}), VARIANT),
@@ -110,7 +112,7 @@ class _Word(argparse.ArgumentParser):
 
 def make_parser(commands: Mapping[str, Callable[..., Any]]) -> argparse.ArgumentParser:
     """What reads the words; the result's `command` is the one that is meant."""
-    parser = argparse.ArgumentParser("octavo", description="Language models on your own machine.")
+    parser = argparse.ArgumentParser("octavo", description="Language models on your own machine.", epilog=END)
     parser.add_argument("--version", action="version", version=f"octavo {program_version()}")
     parser.set_defaults(json=False)
     within = {"": parser.add_subparsers(metavar="command", required=True, parser_class=_Word)}

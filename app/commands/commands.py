@@ -92,13 +92,16 @@ def _chat(wanted: argparse.Namespace, home: Home) -> None:
         for name in ("max_tokens", "temperature", "seed")
         if (value := getattr(wanted, name)) is not None
     }
-    prompt = sys.stdin.read() if wanted.prompt == "-" else wanted.prompt
+    if wanted.prompt is None and sys.stdin.isatty():
+        raise AppError('Say what to ask, as in `octavo chat "Why is the sky blue?"`.')
+    prompt = sys.stdin.read() if wanted.prompt in (None, "-") else wanted.prompt
     ask(_settings(wanted, home), prompt, given, wanted.json)
 
 
-def _serve(wanted: argparse.Namespace, home: Home) -> None:
+def _serve(wanted: argparse.Namespace, home: Home) -> int:
     from ..api.server import HOST, listen, serve
     from ..services import build_api
+    from .anew import start_anew
 
     settings = load_settings(home, model=wanted.model)
     taken = listen(settings.port if wanted.port is None else wanted.port)
@@ -106,9 +109,15 @@ def _serve(wanted: argparse.Namespace, home: Home) -> None:
     services = build_api(settings)
     address = f"http://{HOST}:{settings.port}/v1"
     try:
-        serve(services, taken, lambda: print(f"{address} is ready. key: {services.keys.api_key}", flush=True))
+        lost = serve(
+            services, taken, lambda: print(f"{address} is ready. key: {services.keys.api_key}", flush=True)
+        )
     finally:
         services.close()
+    if not lost:
+        return 0
+    print("The device failed. Octavo starts anew.", file=sys.stderr)
+    return start_anew("--port", str(settings.port))
 
 
 def _key(wanted: argparse.Namespace, home: Home) -> None:

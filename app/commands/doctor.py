@@ -13,7 +13,7 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from engine import EngineError, detect, in_words
+from engine import EngineError, detect, disk_picture, in_words
 
 from ..errors import AppError
 from ..memory.loading import Loader, find_and_load, load_llm
@@ -22,12 +22,14 @@ from ..models.model_store import ModelStore, Progress, model_name
 from ..settings import Settings, program_version
 
 PACKAGES = ("torch", "numba", "numpy", "tokenizers", "gradio", "starlette", "uvicorn", "sqlite-utils", "pip")
-SHOWN = ("home", "model", "models", "device", "memory_plan", "versions")
+SHOWN = ("home", "model", "models", "device", "memory_plan", "disk_cache", "versions")
 SIZE = re.compile("bytes|memory")
 # a finding's name -> how a person is told, where the name alone does not do
 LABELS = {
     "unified": "memory shared with other programs",
     "kv_bytes": "pool of blocks",
+    "taken_bytes": "taken",
+    "most_bytes": "may take",
     "weights_bytes": "weights",
     "activation_bytes": "buffers",
 }
@@ -62,8 +64,9 @@ def examine(settings: Settings, progress: Progress, load: Loader = load_llm) -> 
         "home": str(settings.home.path),
         "model": model_name(settings.model),
         "models": {},
-        "device": dataclasses.asdict(detect(look_for_cards=True)),
+        "device": dataclasses.asdict(detect(look_for_cards=True, check=True)),
         "memory_plan": None,
+        "disk_cache": None,
         "problem": "",
         "load_s": None,
         "versions": versions(),
@@ -77,6 +80,14 @@ def examine(settings: Settings, progress: Progress, load: Loader = load_llm) -> 
         findings["load_s"] = round(time.monotonic() - started, 1)
         findings["memory_plan"] = dataclasses.asdict(model.plan)
         model.close()
+    blocks = settings.home.blocks
+    disk = disk_picture(blocks, settings.cache_bytes)
+    findings["disk_cache"] = {
+        "folder": str(blocks),
+        "taken_bytes": disk.num_bytes,
+        "most_bytes": disk.most,
+        "blocks": disk.num_blocks,
+    }
     # only now: loading has checked the file
     findings["models"] = {model.id: models.state(model) for model in catalogue.models if model.fetched}
     return findings

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from engine import in_words
 
-from ..errors import AppError
+from ..errors import AlreadyRunning, AppError
 from ..models.catalogue import read_catalogue
 from ..models.model_store import ModelStore
 from ..settings import Home, load_settings
@@ -29,7 +29,7 @@ def _store(home: Home) -> ModelStore:
 def _list(wanted: argparse.Namespace, home: Home) -> None:
     from .model_list import list_models
 
-    list_models(_store(home), wanted.json)
+    list_models(_store(home), load_settings(home), wanted.json)
 
 
 def _show(wanted: argparse.Namespace, home: Home) -> None:
@@ -77,7 +77,11 @@ def _remove(wanted: argparse.Namespace, home: Home) -> None:
     from ..models.installed import key
     from ..models.library import Library
 
-    instance = Instance(home)  # raises AlreadyRunning: a running Octavo may hold the model
+    try:
+        instance = Instance(home)  # a running Octavo may hold the model
+    except AlreadyRunning as error:
+        how = "Delete the model on its page Models, or end it first: `octavo quit`."
+        raise AppError(f"{error} {how}") from None
     try:
         chosen = key(wanted.id, wanted.variant) if wanted.variant else wanted.id
         freed = Library(load_settings(home), _store(home)).remove(chosen)
@@ -113,6 +117,7 @@ def _token(wanted: argparse.Namespace, home: Home) -> None:
 
 COMMANDS: dict[str, Callable[[argparse.Namespace, Home], int | None]] = {
     "models": _list,
+    "models list": _list,
     "models show": _show,
     "models pull": _pull,
     "models remove": _remove,

@@ -6,6 +6,7 @@ What fits and which variant is best is the engine's to decide (engine/choice.py)
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,28 +14,39 @@ from typing import Any
 from engine import Choice, Fit, choose_variant, detect, in_words, read_speed
 
 from ..models.catalogue import Model
+from ..models.fits import Machine, ModelFit, fit_models
 from ..models.model_store import ModelStore, bytes_in, missing
 from ..settings import Settings
 from .terminal import show_json, show_table
 
+HEAD = ("model", "size", "format", "licence", "state", "here")
+WORDS = {"fits": "fits", "tight": "tight", "large": "too large", "unserved": "not served"}
 LAST = {"missing": 1, "on the hub": 2, "not served": 3}  # states of models that are listed below the others
 
 
-def list_models(store: ModelStore, as_json: bool) -> None:
+def list_models(store: ModelStore, settings: Settings, as_json: bool) -> None:
     """All entries: what is here, then what can be fetched, then the rest, shorter."""
     listed = [(model, store.state(model)) for model in store.catalogue.models]
     if as_json:
         others = [{"id": id, "path": str(path)} for id, _, _, _, path in _others(store)]
         show_json({"models": [_entry(store, model, state) for model, state in listed], "others": others})
         return
+    models = store.catalogue.models
+    fits = dict(zip([model.id for model in models], fit_models(models, Machine(), settings.engine)))
     rows: list[tuple[str, ...]] = []
     for model, state in sorted(listed, key=lambda pair: LAST.get(pair[1], 0)):
         variant = model.fetched
         size = in_words(variant.bytes) if variant else f"{model.parameters / 1e9:.1f} billion"
         formats = variant.format if variant else ", ".join(families(model))
-        rows.append((model.id, size, formats, model.licence, state))
-    rows = [(*each, "ready" if path.exists() else "missing") for *each, path in _others(store)] + rows
-    show_table(rows)
+        rows.append((model.id, size, formats, model.licence, state, _word(fits[model.id])))
+    mine = [(*each, "ready" if path.exists() else "missing", "") for *each, path in _others(store)]
+    show_table([HEAD, *mine, *rows])
+
+
+def _word(fit: ModelFit) -> str:
+    """How the best variant of a model would do."""
+    badges = {each.format: each.badge for each in fit.variants}
+    return WORDS[badges[fit.choice or fit.variants[0].format]]
 
 
 def _others(store: ModelStore) -> Iterator[tuple[str, str, str, str, Path]]:
@@ -80,8 +92,8 @@ def show_known(known: list[dict[str, Any]], as_json: bool) -> None:
 
 
 def families(model: Model) -> list[str]:
-    """bf16, FP8, GGUF ...: its variants' formats, GGUF's many counted as one."""
-    return list(dict.fromkeys(variant.format.partition(" ")[0] for variant in model.variants))
+    """bf16, FP8, GGUF ...: its variants' formats, GGUF's and GPTQ's many counted as one."""
+    return list(dict.fromkeys(re.split("[ -]", variant.format)[0] for variant in model.variants))
 
 
 def _entry(store: ModelStore, model: Model, state: str) -> dict[str, Any]:

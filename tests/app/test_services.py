@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -90,3 +92,23 @@ def test_a_signal_while_the_model_is_loading_is_a_plain_end(home: Home) -> None:
     released.set()
     services.close()
     assert not ready.is_set()
+
+
+def test_a_server_whose_device_is_lost_ends_to_be_started_anew(home: Home) -> None:
+    """After its answers have ended, with the reason; in a process of its own it takes its own place."""
+    model, ready = FakeModel(), threading.Event()
+    services = build_api(Settings(home, model=str(model_file(home))), fake_loader(model))
+
+    def lose() -> None:
+        ready.set()
+        model.fault, model.lost = "cuda failed", True
+
+    assert serve(services, listen(0), lose) is True
+    services.close()
+    assert ready.is_set() and model.closed
+    code = (
+        "import sys; from app.commands.anew import start_anew; print(sys.argv[1:], flush=True);"
+        "len(sys.argv) > 3 or start_anew('--port', '8000')"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "--port", "0"], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["['--port', '0']", "['--port', '0', '--port', '8000']"]

@@ -82,9 +82,12 @@ def end(code):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 @pytest.mark.parametrize(("crashes", "end"), [(0, (KILLED, 1)), (2, (KILLED, 3)), (3, (4, 4))])
-def test_so_many_crashes_are_forgiven(tmp_path: Path, crashes: int, end: tuple[int, int]) -> None:
+def test_so_many_crashes_are_forgiven(
+    tmp_path: Path, crashes: int, end: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
     code = keep_running([sys.executable, "-c", killed(3, then=4)], tmp_path, crashes=crashes)
     assert (code, len((tmp_path / "starts").read_text())) == end
+    assert ("Octavo was ended by the system (SIGKILL)" in capsys.readouterr().out) == (code == KILLED)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")

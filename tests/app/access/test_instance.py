@@ -188,6 +188,9 @@ def test_one_that_does_not_heed_is_a_sentence(tmp_path: Path) -> None:
     first = hold(Home(tmp_path))
     with pytest.raises(AppError, match="asked to end but has not in 0 s"):
         end_running(Home(tmp_path), timeout=0)
+    (tmp_path / "instance.json").write_text('{"pid": 4321, "port": 8000}')
+    with pytest.raises(AppError, match="End its process 4321 by hand"):
+        end_running(Home(tmp_path), timeout=0)
     end(first)
 
 

@@ -47,7 +47,7 @@ def test_chat_answers(starter_model: Path) -> None:
 
 
 def test_chat_as_json(starter_model: Path) -> None:
-    words = ("chat", "-", "--json", "--temperature", "0", "--seed", "1", "--max-tokens", "40")
+    words = ("chat", "--json", "--temperature", "0", "--seed", "1", "--max-tokens", "40")
     done = octavo(*words, "--model", str(starter_model), stdin="What is 2+2?")
     assert done.returncode == 0, done
     answer = json.loads(done.stdout)
@@ -79,7 +79,6 @@ def test_chat_s_bad_input(tmp_path: Path) -> None:
     [
         (),
         ("nonsense",),
-        ("chat",),
         ("chat", "x", "--max-tokens", "many"),
         ("serve", "--port", "70000"),
         ("models", "pull"),
@@ -102,6 +101,7 @@ def test_wrong_usage_is_explained_by_the_command_that_was_meant(tmp_path: Path) 
 def test_the_help_names_every_command() -> None:
     said = octavo("--help").stdout
     assert all(f"    {word} " in said for word in ("run", "chat", "serve", "key", "doctor", "models"))
+    assert "`python3 -m installer uninstall`" in " ".join(said.split())
 
 
 @pytest.mark.skipif(os.name == "nt", reason="it takes a POSIX shell")
@@ -109,11 +109,13 @@ def test_the_help_names_every_command() -> None:
     ("line", "code", "said", "complaint"),
     [
         ("key | true", 0, "", ""),
-        ("models | head -1 | cut -c1-12", 0, "smollm2-135m\n", ""),
+        ("models list | sed -n 2p | cut -c1-12", 0, "smollm2-135m\n", ""),
+        ("models | head -1 | cut -c1-6", 0, "model \n", ""),
         ("key > /dev/full", 1, "", "octavo: The output can't be used: No space left on device.\n"),
         ("key >&-", 0, "", ""),
         ("models --json 2>&- | cut -c1-10", 0, '{"models":\n', ""),
         ("chat - <&-", 1, "", "octavo: The prompt is empty.\n"),
+        ("chat <&-", 1, "", "octavo: The prompt is empty.\n"),
         ("chat ' ' 2>&-", 1, "", ""),
     ],
 )
@@ -154,6 +156,11 @@ def test_models(tmp_path: Path) -> None:
     table = octavo("models", home=tmp_path).stdout
     assert re.search(r"smollm2-135m +98\.4 MB +GGUF Q4_1 +Apache-2\.0 +missing", table)
     assert re.search(r"qwen3-8b +8\.2 billion +bf16, FP8, AWQ, GGUF +Apache-2\.0 +on the hub", table)
+    head, *lines = table.splitlines()
+    assert head.split() == ["model", "size", "format", "licence", "state", "here"]
+    assert all(re.search(r"  (fits|tight|too large|not served)$", line) for line in lines)
+    again = octavo("models", "list", home=tmp_path).stdout.splitlines()
+    assert [line.split()[0] for line in again] == [line.split()[0] for line in (head, *lines)]
     assert max(map(len, table.splitlines())) <= 110
     assert "There is no model 'x'" in sentence(octavo("models", "pull", "x", home=tmp_path))
     hub = sentence(octavo("models", "pull", "qwen3-8b", home=tmp_path))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.access.instance import Instance
 from app.commands.commands import main
 from app.models.tokens import HubToken
 from app.settings import Home
@@ -47,7 +48,7 @@ def test_a_repository_of_the_hub(octavo: Octavo, tmp_path: Path) -> None:
     code, out, err = octavo("models", "pull", "maker/Tiny-GGUF")
     folder = tmp_path / "models" / "maker--tiny-gguf" / "gguf-q4_0"
     assert (code, out) == (0, f"maker/Tiny-GGUF is ready: {folder}\n") and "fetching 100 %" in err
-    assert "maker--tiny-gguf@gguf-q4_0" in octavo("models")[1].splitlines()[0]
+    assert "maker--tiny-gguf@gguf-q4_0" in octavo("models")[1].splitlines()[1]
     others = json.loads(octavo("models", "--json")[1])["others"]
     assert others == [{"id": "maker--tiny-gguf@gguf-q4_0", "path": str(folder)}]
     for chosen in ("maker--tiny-gguf", "maker--tiny-gguf@gguf-q4_0"):
@@ -75,7 +76,7 @@ def test_a_file_of_one_s_own(octavo: Octavo, starter_model: Path, tmp_path: Path
     mine = tmp_path / "Mine.gguf"
     os.link(starter_model, mine)
     assert octavo("models", "import", str(mine))[1].startswith("mine is used where it lies")
-    assert octavo("models")[1].startswith("mine ")
+    assert octavo("models")[1].splitlines()[1].startswith("mine ")
     code, out, _ = octavo("models", "show", "mine")
     assert code == 0 and f"path: {mine}\n" in out and "state: ready" in out
     assert octavo("models", "remove", "mine")[1] == "mine is not listed any more; its file stays.\n"
@@ -84,11 +85,18 @@ def test_a_file_of_one_s_own(octavo: Octavo, starter_model: Path, tmp_path: Path
     assert code == 1 and "There is no file or folder" in err
 
 
+def test_while_octavo_runs_the_page_deletes(octavo: Octavo, tmp_path: Path) -> None:
+    held = Instance(Home(tmp_path))
+    code, _, err = octavo("models", "remove", "qwen3-0.6b")
+    held.close()
+    assert code == 1 and "Delete the model on its page Models, or end it first: `octavo quit`." in err
+
+
 def test_a_link_is_as_large_as_what_it_leads_to(octavo: Octavo, starter_model: Path, tmp_path: Path) -> None:
     (tmp_path / "Linked.gguf").symlink_to(starter_model)
     octavo("models", "import", str(tmp_path / "Linked.gguf"))
     size = in_words(starter_model.stat().st_size)
-    assert size in octavo("models")[1].splitlines()[0] and size in octavo("models", "show", "linked")[1]
+    assert size in octavo("models")[1].splitlines()[1] and size in octavo("models", "show", "linked")[1]
 
 
 def test_the_token(octavo: Octavo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
