@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from .api.api import api_routes as api_routes
     from .api.server import listen as listen
     from .chats.chat import ChatService as ChatService
+    from .chats.comparison import Comparison as Comparison
     from .chats.records import Attachment as Attachment, ReplyStats as ReplyStats, Waiting as Waiting
     from .chats.views import ChatSummary as ChatSummary, ChatView as ChatView, MessageView as MessageView
+    from .commands.anew import start_anew as start_anew
     from .commands.commands import guarded as guarded, main as main
     from .commands.doctor import versions as versions
     from .documents.attachments import FILE_LIMIT as FILE_LIMIT, MOST_FILES as MOST_FILES
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         AlreadyRunning as AlreadyRunning,
         AppError as AppError,
         BadSettings as BadSettings,
+        Outdated as Outdated,
         UnknownChat as UnknownChat,
     )
     from .memory.memory import (
@@ -50,11 +53,13 @@ _NAMES = {
     "documents.attachments": "FILE_LIMIT MOST_FILES",
     "access.browser": "forget_page open_page",
     "chats.chat": "ChatService",
+    "chats.comparison": "Comparison",
+    "commands.anew": "start_anew",
     "commands.commands": "guarded main",
     "about.diagnostics": "make_bundle",
     "commands.doctor": "versions",
     "about.licences": "installed_licences licence_texts",
-    "errors": "AlreadyRunning AppError BadSettings UnknownChat",
+    "errors": "AlreadyRunning AppError BadSettings Outdated UnknownChat",
     "access.instance": "ask_to_end running",
     "access.keys": "Keys",
     "models.library": "Library",

@@ -51,6 +51,10 @@ class StoreError(AppError):
     """The chats could not be read or written."""
 
 
+class Outdated(AppError):
+    """A page asked for what is not there any more: it shows a state that has passed."""
+
+
 class UnknownChat(AppError):
     """A chat that was deleted, or never was."""
 

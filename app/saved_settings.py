@@ -1,7 +1,8 @@
 """settings.toml, changed as a person changes it: comments and order stay, and what is wrong is not written.
 
 A setting is named as in the file: "port", "engine.threads", "sampling.temperature". Values are checked by the
-rules of settings.py, so a file that was written here can always be read.
+rules of settings.py, so a file that was written here can always be read. Only the process that has the home
+folder (access/instance.py) writes it, one thread at a time.
 """
 
 from __future__ import annotations

@@ -80,6 +80,11 @@ class Home:
         return self.path / "cache" / "numba" / program_version()
 
     @property
+    def blocks(self) -> Path:
+        """What chats left behind in the attention memory."""
+        return self.path / "cache" / "blocks"
+
+    @property
     def packed(self) -> Path:
         """Models as the engine packed them."""
         return self.path / "cache" / "packed"
@@ -124,6 +129,7 @@ class Settings:
     hub: str = "https://huggingface.co"  # where models are fetched from
     offline: bool = False  # the hub is never asked
     models_quota: int = 0  # GB that models may take; 0: as many as there is room for
+    cache_quota: int | None = None  # GB on the disk for what chats leave behind; None: by its room; 0: off
     proxy: str = ""  # where requests to the net go through; "": as the environment says
     api: bool = True  # whether /v1 is served beside the page
     keep_alive: float = 0.0  # minutes after which an idle model is let go of; 0: it stays
@@ -142,15 +148,25 @@ class Settings:
                 raise BadSettings(f"{name} names the port {port[1]}; it must lie between 1 and 65535.")
         if self.proxy and not _PROXY.fullmatch(self.proxy):  # it may hold a password: it is not repeated
             raise BadSettings("proxy must be an address with a port, as http://127.0.0.1:3128.")
-        limits = (("keep_alive", 10**6, "minutes"), ("keep_free", 10**5, "GB"), ("models_quota", 10**6, "GB"))
+        limits = (
+            ("keep_alive", 10**6, "minutes"),
+            ("keep_free", 10**5, "GB"),
+            ("models_quota", 10**6, "GB"),
+            ("cache_quota", 10**6, "GB"),
+        )
         for name, most, unit in limits:
-            if not 0 <= getattr(self, name) <= most:  # so it is with NaN
+            if not 0 <= (getattr(self, name) or 0) <= most:  # so it is with NaN
                 raise BadSettings(f"{name} is {getattr(self, name)}; it must be {unit}, from 0 to {most:,}.")
 
     @property
     def keep_free_bytes(self) -> int:
         """See keep_free."""
         return int(self.keep_free * 10**9)
+
+    @property
+    def cache_bytes(self) -> int | None:
+        """See cache_quota."""
+        return None if self.cache_quota is None else self.cache_quota * 10**9
 
 
 # how a field's annotation is spelled -> (types taken, in words)
@@ -247,6 +263,7 @@ def prepare_process(home: Home, environ: dict[str, str] | os._Environ[str] = os.
         del environ[name]  # some would open the page to others
     environ.update(QUIET)
     environ["NUMBA_CACHE_DIR"] = str(home.compiled)
+    environ["TRITON_CACHE_DIR"] = str(home.compiled / "triton")
     environ["GRADIO_TEMP_DIR"] = str(home / "gradio")
     for name in ("NO_PROXY", "no_proxy"):  # the page's server asks itself whether it is up
         hosts = [host for host in environ.get(name, "").split(",") if host]

@@ -27,7 +27,8 @@ class Answer:
     """`message_id` is its row. `ask` says who is asked what, `save` keeps a Reply or raises StoreError,
     `done` is called last of all.
 
-    `before` is what there is of it already; `temperature` tells it from answers beside it.
+    `before` is what there is of it already; `temperature` tells it from answers beside it. It asks once
+    the answer `after` which it comes has asked: of several models, the one in memory is asked first.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class Answer:
         done: Callable[[], None],
         before: Reply = Reply(),
         temperature: float | None = None,
+        after: Answer | None = None,
     ) -> None:
         self.message_id, self.trouble = message_id, ""
+        self._after, self._has_asked = after, threading.Event()
         self._before, self._temperature = before, temperature
         self._ask, self._save, self._changed, self._done = ask, save, changed, done
         self._texts, self._ids = [before.text], [*before.token_ids]
@@ -76,6 +79,13 @@ class Answer:
         prompt = self._stream.prompt_tokens if self._stream is not None else 0
         return prompt and prompt + len(self._ids)
 
+    @property
+    def reading(self) -> tuple[int, int] | None:
+        """Before its first word: how many tokens of how many that stand before it are read."""
+        if self._stream is None or self._end or self._ids or not self._stream.prompt_tokens:
+            return None
+        return self._stream.read_tokens, self._stream.prompt_tokens
+
     def stop(self) -> None:
         """End it soon, keeping what there is."""
         self._stopped = True
@@ -108,6 +118,8 @@ class Answer:
         self.trouble = ""
 
     def _run(self) -> None:
+        if self._after:
+            self._after._has_asked.wait()
         try:
             finish = self._consume()
             error, reason = finish.error, str(finish.reason)
@@ -115,6 +127,7 @@ class Answer:
             finish, error, reason = None, str(problem), str(FinishReason.ERROR)
         except Exception as problem:
             finish, error, reason = None, explain("The answer failed", problem), str(FinishReason.ERROR)
+        self._has_asked.set()
         if self._interrupted and reason == FinishReason.CANCELLED:
             reason = INTERRUPTED
         tokenizer = finish.tokenizer if finish else self._before.tokenizer
@@ -149,6 +162,7 @@ class Answer:
 
     def _follow(self, backend: Backend, request: Request) -> Finish:
         self._stream = backend.submit(request)
+        self._has_asked.set()
         if self._stopped:  # before there was anything to cancel
             self._stream.cancel()
         saved = time.monotonic()

@@ -17,6 +17,7 @@ from ..memory.runtime import Runtime
 from ..settings import Settings
 from .answer import Answer
 from .chat_turns import TITLE_LENGTH, ChatTurns, sound
+from .comparison import ONCE, Comparison
 from .open_chats import OpenChats
 from .records import INTERRUPTED, Chat, OpenChat, StoredMessage
 from .store import ChatStore
@@ -94,6 +95,10 @@ class ChatService:
         """A number that grows with every change of the chat."""
         return self._open.version(chat_id)
 
+    def reading(self, chat_id: str) -> tuple[object, ...]:
+        """How far its answers are before their first words: something that differs when that has changed."""
+        return tuple(answer.reading for answer in self._open.answers(chat_id))
+
     def gone(self, chat_ids: Sequence[str]) -> list[str]:
         """Those of some chats that are gone for good: one in the bin may come back."""
         return [chat for chat in chat_ids if not self._store.exists(chat)]
@@ -124,13 +129,13 @@ class ChatService:
         """This chat is on screen: what it asks from now on goes first."""
         self.turns.attended = chat_id
 
-    def send(self, chat_id: str, text: str, files: Sequence[str] = ()) -> str:
+    def send(self, chat_id: str, text: str, files: Sequence[str] = (), compared: Comparison = ONCE) -> str:
         """Keep the user's message, then answer it; "" begins a chat of its own. The chat's id."""
         if not text.strip():
             raise AppError("Write a message first: this one is empty.")
         if not chat_id:
             self.attend(chat_id := self.new_chat())
-        self.turns.send(chat_id, text, files)
+        self.turns.send(chat_id, text, files, compared)
         return chat_id
 
     def stop(self, chat_id: str) -> None:
@@ -212,6 +217,11 @@ class ChatService:
                     self._open.drop(chat_id, answer)
                 self._open.touch(chat_id, stored=True)
         self.attachments.sweep()
+        self._runtime.forget(chat_id)
+
+    def forget_deleted(self) -> None:
+        """What no chat that is there has left behind in the memory goes: the program may have been killed."""
+        self._runtime.forget_others([chat.id for chat in self._store.chats()])
 
     def close(self) -> None:
         """End all answers, keeping what there is, and let go of the file."""

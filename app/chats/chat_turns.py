@@ -17,12 +17,13 @@ from engine import Backend, FinishReason, Priority, Request, SamplingParams
 
 from ..documents.attachments import Attachments
 from ..documents.context import Fitting
-from ..errors import AppError
+from ..errors import AppError, Outdated
 from ..memory.runtime import Runtime
 from ..models.model_store import model_name
 from ..models.model_usage import settings_for
 from ..settings import Settings
 from .answer import Answer
+from .comparison import ONCE, Comparison
 from .conversation import conversation
 from .open_chats import OpenChats
 from .records import Attachment, Chat, OpenChat, Reply, StoredMessage, Turn
@@ -30,9 +31,6 @@ from .sampling import sampled
 from .tree import Tree
 
 TITLE_LENGTH = 200
-MOST_ANSWERS = 4  # side by side
-TEMPERATURES = (0.3, 0.8, 1.2, 0.0)  # of answers side by side that are to differ in it
-SAMPLED = 0.7  # at least, where several samples are wanted: with 0 they would all be the same
 BUSY = "This chat is still answering. Stop it, or wait until it has finished."
 
 
@@ -54,13 +52,15 @@ class ChatTurns:
         """What a new chat begins with."""
         return settings_for(self._runtime.next_model, self._settings).system_prompt
 
-    def send(self, chat: str, text: str, files: Sequence[str] = ()) -> None:
-        """Keep a message and answer it, now or when those before it are answered."""
+    def send(self, chat: str, text: str, files: Sequence[str] = (), compared: Comparison = ONCE) -> None:
+        """Keep a message and answer it, now or, if it is to be answered once, after those before it."""
         text = _said(text)
         with self.lock:
             found = self._open.load(chat)
             if not found.line and not self._open.growing(chat):
-                return self._begin(chat, Turn(found.chat.leaf, text, files=tuple(files)))
+                return self._begin(chat, Turn(found.chat.leaf, text, files=tuple(files)), compared)
+            if compared != ONCE:
+                raise AppError(BUSY)
             self._tree.wait(chat, text, files)
             self._open.touch(chat, stored=True)
             self.advance(chat)
@@ -72,9 +72,9 @@ class ChatTurns:
             files = tuple(file.id for file in asked.files)
             self._begin(chat, Turn(asked.parent, _said(text), files=files))
 
-    def retry(self, chat: str, message: int | None = None, answers: int = 1, by_heat: bool = False) -> None:
+    def retry(self, chat: str, message: int | None = None, compared: Comparison = ONCE) -> None:
         """Answer a question once more, the last one or the one that `message` is or answers; the answers
-        before stay in the tree. Several stand side by side, told apart by chance or by their temperature.
+        before stay in the tree.
         """
         with self.lock:
             branch = self._open.load(chat).branch
@@ -82,9 +82,7 @@ class ChatTurns:
             question = last.parent if last and last.role == "assistant" else last.id if last else None
             if question is None:
                 raise AppError("There is nothing in this chat to answer.")
-            if not 1 <= answers <= MOST_ANSWERS:
-                raise AppError(f"{answers} answers were asked for; there can be 1 to {MOST_ANSWERS}.")
-            self._begin(chat, Turn(question, answers=answers), by_heat)
+            self._begin(chat, Turn(question), compared)
 
     def resume(self, chat: str, message: int) -> None:
         """Let an answer go on that was stopped or cut."""
@@ -96,7 +94,7 @@ class ChatTurns:
             self.ready(chat)
             self._tree.save_reply(message, replace(reply, finish=None, error=""))
             self._open.touch(chat, stored=True)
-            self._start(chat, (message,), reply, self._sampling(found.chat, 1, False))
+            self._start(chat, (message,), reply, [self._sampled(found.chat)], [found.chat.own_model])
 
     def hurry(self, chat: str) -> None:
         """End the thoughts of what grows: it answers now."""
@@ -165,48 +163,58 @@ class ChatTurns:
         for each in (*found.branch, *found.beside):
             if each.id == message and role in ("", each.role):
                 return each
-        raise AppError("This message is not on the page any more. Reload it.")
+        raise Outdated("This message is not on the page any more. Reload it.")
 
-    def _begin(self, chat: str, turn: Turn, by_heat: bool = False) -> None:
+    def _begin(self, chat: str, turn: Turn, compared: Comparison = ONCE) -> None:
         self.ready(chat)
+        compared.check(self._runtime.check)
         found = self._open.load(chat).chat
-        model = model_name(found.own_model) if found.own_model else self._runtime.next_model
+        models = compared.models or (found.own_model,) * compared.answers
+        names = [model_name(model) if model else self._runtime.next_model for model in models]
+        sampling = compared.sampling([self._sampled(found, model) for model in models])
         self._open.beginning = chat
         try:
-            ids = self._tree.begin(chat, found.leaf, turn, title=_title(turn.text or ""), model=model)
+            ids = self._tree.begin(chat, found.leaf, turn, title=_title(turn.text or ""), models=names)
             self._open.touch(chat, stored=True)
-            self._start(chat, ids, Reply(), self._sampling(found, turn.answers, by_heat))
+            self._start(chat, ids, Reply(), sampling, models)
         finally:
             self._open.beginning = ""
         self._open.touch(chat)
 
-    def _sampled(self, chat: Chat) -> SamplingParams:
-        """As the chat decides, else as its model is used."""
-        model = chat.own_model or self._runtime.next_model
+    def _sampled(self, chat: Chat, model: str = "") -> SamplingParams:
+        """As the chat decides, else as its model, or this one, is used."""
+        model = model or chat.own_model or self._runtime.next_model
         return sampled(settings_for(model, self._settings).sampling, chat.sampling)
 
-    def _sampling(self, chat: Chat, answers: int, by_heat: bool) -> list[SamplingParams]:
-        """How each of several answers is sampled; what is compared must not come out the same."""
-        own = self._sampled(chat)
-        if answers == 1:
-            return [own]
-        if by_heat:
-            return [replace(own, temperature=TEMPERATURES[place]) for place in range(answers)]
-        warm = replace(own, temperature=max(own.temperature, SAMPLED))
-        return [
-            warm if own.seed is None else replace(warm, seed=own.seed + place) for place in range(answers)
-        ]
-
-    def _start(self, chat: str, ids: Sequence[int], before: Reply, sampling: list[SamplingParams]) -> None:
-        by_heat = len({params.temperature for params in sampling}) > 1
-        answers = [
-            self._answer(chat, id, before, params, by_heat) for id, params in zip(ids, sampling, strict=True)
-        ]
+    def _start(
+        self,
+        chat: str,
+        ids: Sequence[int],
+        before: Reply,
+        sampling: Sequence[SamplingParams],
+        models: Sequence[str],
+    ) -> None:
+        by_heat = len({params.temperature for params in sampling}) > 1 == len(set(models))
+        here, answers = self._runtime.status().model, list[Answer]()
+        each = sorted(zip(ids, sampling, models, strict=True), key=lambda each: model_name(each[2]) != here)
+        for id, params, model in each:
+            heat = params.temperature if by_heat else None
+            after = answers[-1] if answers else None
+            answers.append(self._answer(chat, id, before, params, model, heat, after))
         self._open.put(chat, answers)
         for answer in answers:
             answer.start()
 
-    def _answer(self, chat: str, id: int, before: Reply, params: SamplingParams, by_heat: bool) -> Answer:
+    def _answer(
+        self,
+        chat: str,
+        id: int,
+        before: Reply,
+        params: SamplingParams,
+        model: str,
+        heat: float | None,
+        after: Answer | None,
+    ) -> Answer:
         began = self._open.load(chat)
 
         def ask() -> tuple[Backend, Request]:
@@ -218,6 +226,7 @@ class ChatTurns:
                 self._request(found, above + last, params),
                 priority=Priority.FOREGROUND if chat == self.attended else Priority.CHAT,
                 id=f"{chat}-{id}",
+                model=model,
                 continue_last=bool(before.text),
             )
             return self._backend(chat, above), request
@@ -229,7 +238,8 @@ class ChatTurns:
             changed=lambda: self._open.touch(chat),
             done=lambda: self._finished(chat, answer),
             before=before,
-            temperature=params.temperature if by_heat else None,
+            temperature=heat,
+            after=after,
         )
         return answer
 
@@ -241,6 +251,7 @@ class ChatTurns:
             shorten=True,
             date=found.chat.date,
             group=found.chat.id,
+            keep=not found.chat.is_private,
             model=found.chat.own_model,
         )
 

@@ -71,6 +71,7 @@ def summary_request(
         priority=Priority.CHAT,
         date=chat.date,
         group=chat.id,
+        keep=not chat.is_private,
         model=chat.own_model,
         shorten=True,
     )

@@ -13,6 +13,7 @@ import re
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -20,8 +21,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from ..errors import StoreError, UnknownChat
-from .records import Chat, StoredMessage
+from ..documents.attachments import Attachments
+from ..documents.context import in_runs
+from ..errors import AppError, StoreError, UnknownChat
+from .records import Attachment, Chat, StoredMessage
 from .store import ChatStore
 from .thinking import split
 
@@ -32,7 +35,11 @@ FORMAT, VERSION = "octavo", 1
 PATH = "/export/{name}"
 KINDS = {"json": "application/json", "md": "text/markdown; charset=utf-8", "zip": "application/zip"}
 TREE = "SELECT id, parent, role, text, model, finish, error, stats FROM messages WHERE chat = ? ORDER BY id"
-FILES = "SELECT message, name FROM attachments WHERE chat = ? AND message IS NOT NULL ORDER BY place"
+FILES = """
+    SELECT message, name, size, hash AS document, given, parts FROM attachments
+    WHERE chat = ? AND message IS NOT NULL ORDER BY place
+"""
+DOCUMENTS = "SELECT DISTINCT chat, hash FROM attachments WHERE message IS NOT NULL ORDER BY rowid"
 UNSAFE = re.compile(r'[\x00-\x1f<>:"/\\|?*\u202a-\u202e\u2066-\u2069]+')
 NAME_LENGTH = 80
 
@@ -44,9 +51,11 @@ def export_routes(services: Services) -> list[BaseRoute]:
         name, _, kind = request.path_params["name"].rpartition(".")
         if kind not in KINDS:
             return PlainTextResponse("Octavo exports .json, .md and .zip.", 404)
-        store = services.store
+        store, files = services.store, services.chats.attachments
         try:
-            file_name, content = whole(store, kind) if name == "chats" else one(store, name, kind)
+            file_name, content = (
+                whole(store, files, kind) if name == "chats" else one(store, files, name, kind)
+            )
         except (UnknownChat, StoreError) as error:
             return PlainTextResponse(str(error), 404)
         there = f"attachment; filename*=UTF-8''{quote(file_name)}"
@@ -55,21 +64,22 @@ def export_routes(services: Services) -> list[BaseRoute]:
     return [Route(PATH, give, methods=["GET"])]
 
 
-def one(store: ChatStore, id: str, kind: str) -> tuple[str, Iterator[str]]:
+def one(store: ChatStore, files: Attachments, id: str, kind: str) -> tuple[str, Iterator[str]]:
     """A chat as a file: its name and its text. Raises UnknownChat."""
     chat = store.chat(id)
     if kind == "zip":
         raise UnknownChat("A chat is exported as .json or .md.")
-    text = _document(store, [id]) if kind == "json" else iter([markdown(chat, store.tree.open(id).branch)])
-    return f"{_file_name(chat)}.{kind}", text
+    if kind == "json":
+        return f"{_file_name(chat)}.json", _document(store, files, [id])
+    return f"{_file_name(chat)}.md", iter([markdown(chat, store.tree.open(id).branch)])
 
 
-def whole(store: ChatStore, kind: str) -> tuple[str, Iterator[str] | Iterator[bytes]]:
+def whole(store: ChatStore, files: Attachments, kind: str) -> tuple[str, Iterator[str] | Iterator[bytes]]:
     """All chats as a file: its name and its content."""
     ids = [chat.id for chat in store.chats() if chat.leaf is not None and not chat.is_private]
     day = time.strftime("%Y-%m-%d")
     if kind == "json":
-        return f"octavo-{day}.json", _document(store, ids)
+        return f"octavo-{day}.json", _document(store, files, ids)
     return f"octavo-{day}.zip", _archive(store, ids)
 
 
@@ -81,7 +91,7 @@ def markdown(chat: Chat, branch: tuple[StoredMessage, ...]) -> str:
         parts.append("\n".join(f"> {line}" for line in chat.system_prompt.splitlines()))
     for message in branch:
         if message.role == "user":
-            parts += ["## You", message.text, *(f"*File: {file.name}*" for file in message.files)]
+            parts += ["## You", message.text, *map(_named, message.files)]
             continue
         said = split(message.text)
         parts.append("## Answer")
@@ -91,20 +101,47 @@ def markdown(chat: Chat, branch: tuple[StoredMessage, ...]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _document(store: ChatStore, ids: list[str]) -> Iterator[str]:
-    """The JSON text, a chat at a time; one that is deleted meanwhile is left out."""
+def _named(file: Attachment) -> str:
+    """A file, and which parts of it the model had."""
+    is_read = file.parts and file.parts != ((0, 0),)
+    return f"*File: {file.name}{f', {in_runs(file.unit, file.parts)} of {file.count}' if is_read else ''}*"
+
+
+def _document(store: ChatStore, files: Attachments, ids: list[str]) -> Iterator[str]:
+    """The JSON text, a document or chat at a time; one that is deleted meanwhile is left out."""
     folders = store.file.read(lambda db: dict(db.execute("SELECT id, name FROM folders").fetchall()))
     about = {
         "format": FORMAT,
         "version": VERSION,
         "exported": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
-    yield json.dumps(about, indent=1).removesuffix("\n}") + ',\n "chats": ['
-    separator = "\n"
-    for found in _each(store, ids, lambda id: _chat(store, id, folders)):
-        yield separator + json.dumps(found, ensure_ascii=False)
-        separator = ",\n"
-    yield "\n ]\n}\n"
+    yield json.dumps(about, indent=1).removesuffix("\n}")
+    lists = {
+        "documents": _texts(files, _hashes(store, ids)),
+        "chats": _each(ids, lambda id: _chat(store, id, folders)),
+    }
+    for name, values in lists.items():
+        yield f',\n "{name}": ['
+        separator = "\n"
+        for value in values:
+            yield separator + json.dumps(value, ensure_ascii=False)
+            separator = ",\n"
+        yield "\n ]"
+    yield "\n}\n"
+
+
+def _hashes(store: ChatStore, ids: list[str]) -> list[str]:
+    """Of the documents that some chats of one place have."""
+    wanted = set(ids)
+    rows = store.place(ids[0]).read(lambda db: db.execute(DOCUMENTS).fetchall()) if ids else []
+    return list(dict.fromkeys(row["hash"] for row in rows if row["chat"] in wanted))
+
+
+def _texts(files: Attachments, hashes: list[str]) -> Iterator[dict[str, Any]]:
+    for hash in hashes:
+        with suppress(AppError):  # it is gone, or can't be read any more
+            text = files.document(hash)
+            yield {"id": hash, "unit": text.unit, "parts": text.parts}
 
 
 def _chat(store: ChatStore, id: str, folders: dict[str, str]) -> dict[str, Any]:
@@ -112,16 +149,17 @@ def _chat(store: ChatStore, id: str, folders: dict[str, str]) -> dict[str, Any]:
     rows, files = store.place(id).read(
         lambda db: (db.execute(TREE, [id]).fetchall(), db.execute(FILES, [id]).fetchall())
     )
-    names: dict[int, list[str]] = {}
+    given: dict[int, list[dict[str, Any]]] = {}
     for row in files:
-        names.setdefault(row["message"], []).append(row["name"])
+        file = {name: value for name, value in dict(row).items() if name != "message" and value is not None}
+        given.setdefault(row["message"], []).append({**file, "parts": json.loads(row["parts"])})
     messages = []
     for row in rows:
         message = {name: value for name, value in dict(row).items() if value not in (None, "")}
         if "stats" in message:
             message["stats"] = json.loads(message["stats"])
-        if row["id"] in names:
-            message["files"] = names[row["id"]]
+        if row["id"] in given:
+            message["files"] = given[row["id"]]
         messages.append(message)
     return {
         "id": chat.id,
@@ -145,7 +183,7 @@ def _archive(store: ChatStore, ids: list[str]) -> Iterator[bytes]:
     """The zip file, as far as it is written after each chat."""
     made, taken = _Outlet(), set()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        for chat, text in _each(store, ids, lambda id: _marked_down(store, id)):
+        for chat, text in _each(ids, lambda id: _marked_down(store, id)):
             name, number = _file_name(chat), 1
             while (full := f"{name} {number}" if number > 1 else name).casefold() in taken:
                 number += 1
@@ -160,7 +198,7 @@ def _marked_down(store: ChatStore, id: str) -> tuple[Chat, str]:
     return found.chat, markdown(found.chat, found.branch)
 
 
-def _each(store: ChatStore, ids: list[str], make: Callable[[str], Any]) -> Iterator[Any]:
+def _each(ids: list[str], make: Callable[[str], Any]) -> Iterator[Any]:
     for id in ids:
         try:
             found = make(id)

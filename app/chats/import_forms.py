@@ -20,7 +20,7 @@ from typing import Any
 from engine import THINKS, THOUGHT
 
 from ..errors import AppError
-from .chat_turns import sound
+from .import_files import GivenDocument, GivenFile, NotImported, document, open_webui_files, own_files, sound
 from .sampling import checked
 
 MOST_MESSAGES = 100_000  # of one conversation
@@ -32,10 +32,6 @@ REASONING = re.compile(
 ENDS = ("stop", "length", "cancelled", "error", "interrupted")
 
 
-class NotImported(AppError):
-    """A file of chats that can't be taken."""
-
-
 @dataclass(frozen=True, slots=True)
 class Said:
     """A message; `parent` is the place of the one above it among its conversation's, which come before."""
@@ -45,6 +41,7 @@ class Said:
     parent: int | None
     model: str = ""
     finish: str = "stop"
+    files: tuple[GivenFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +67,14 @@ class _Node:
     model: str = ""
     finish: str = "stop"
     thoughts: str = ""  # of an answer that comes below
+    files: tuple[GivenFile, ...] = ()
 
 
-def conversation(found: Any) -> Conversation | None:
-    """One of an export's conversations; None where nothing was said. Raises NotImported."""
+def conversation(found: Any) -> Conversation | GivenDocument | None:
+    """One of an export's conversations or documents; None where nothing was said. Raises NotImported."""
     if isinstance(found, dict):
+        if isinstance(found.get("parts"), list):
+            return document(found)
         for sign, read in FORMS.items():
             if isinstance(found.get(sign), (dict, list)):
                 made = read(found)
@@ -97,7 +97,8 @@ def _ours(found: dict[str, Any]) -> Conversation:
             parent = message.get("parent")
             above = str(parent) if type(parent) is int else None
             text, model = _text(message.get("text")), _line(message.get("model"), MODEL_LENGTH)
-            nodes[str(message["id"])] = _Node(above, role, text, model, str(finish))
+            files = own_files(message.get("files"))
+            nodes[str(message["id"])] = _Node(above, role, text, model, str(finish), files=files)
     try:
         sampling = checked(found["sampling"])
     except (AppError, KeyError, AttributeError, TypeError):
@@ -173,9 +174,9 @@ def _open_webui(found: dict[str, Any]) -> Conversation:
         parent = message.get("parentId")
         is_kept = role in ("user", "assistant") and bool(text)
         above = parent if isinstance(parent, str) else None
-        nodes[key] = _Node(
-            above, str(role) if is_kept else "", text, _line(message.get("model"), MODEL_LENGTH)
-        )
+        role, model = str(role) if is_kept else "", _line(message.get("model"), MODEL_LENGTH)
+        files = open_webui_files(message.get("files")) if role == "user" else ()
+        nodes[key] = _Node(above, role, text, model, files=files)
     named = {**found, "title": found.get("title") or chat.get("title")}
     made = _made("openwebui", named, nodes, history.get("currentId"), found.get("updated_at"))
     system = _text(_of(chat, "params").get("system")) or _text(chat.get("system")) or prompt
@@ -248,7 +249,7 @@ def _put(said: list[Said], node: _Node, above: int | None, thoughts: str, is_alo
     if above is not None and node.role == said[above].role == "assistant" and is_alone and not thoughts:
         said[above] = replace(said[above], text=f"{said[above].text}\n\n{text}", finish=node.finish)
         return above
-    said.append(Said(node.role, text, above, node.model, node.finish))
+    said.append(Said(node.role, text, above, node.model, node.finish, node.files))
     return len(said) - 1
 
 
@@ -262,7 +263,7 @@ def _of(found: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    return sound(value).replace("\0", "") if isinstance(value, str) else ""
+    return sound(value) if isinstance(value, str) else ""
 
 
 def _line(value: Any, length: int) -> str:

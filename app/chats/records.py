@@ -94,7 +94,6 @@ class Turn:
 
     below: int | None  # None: the chat's first message
     text: str | None = None
-    answers: int = 1  # more than one stand side by side
     waited: int | None = None  # the message's place in the line, which it leaves
     files: tuple[str, ...] = ()  # ids of what is given with the text
 

@@ -219,6 +219,7 @@ class Shelf:
             self._remove(row["id"])
         with suppress(StoreError):
             self._chats.attachments.sweep()  # files of drafts of long ago
+            self._chats.forget_deleted()
 
 
 def _place(chat: ChatSummary, place: str) -> bool:

@@ -8,6 +8,7 @@ to know, where a chat is kept store.py's.
 from __future__ import annotations
 
 import json
+import re
 import struct
 import time
 import uuid
@@ -63,11 +64,13 @@ class Tree:
 
         return self._place(chat).read(read)
 
-    def begin(self, chat: str, seen: int | None, turn: Turn, *, title: str, model: str) -> tuple[int, ...]:
+    def begin(
+        self, chat: str, seen: int | None, turn: Turn, *, title: str, models: Sequence[str]
+    ) -> tuple[int, ...]:
         """Keep the person's message and empty answers to it in one commit; gives the answers' ids.
 
         `seen` is the leaf that the caller knows: nothing is written if there is another by now. `title` is
-        for a chat that has none; `model` is who answers.
+        for a chat that has none; `models` say who answers, once or several times side by side.
         """
 
         def write(db: Database) -> tuple[int, ...]:
@@ -81,10 +84,7 @@ class Tree:
                 attach(db, chat, above.id, turn.files)
             elif above is None or above.role != "user":
                 raise StoreError("There is nothing in this chat to answer.")
-            ids = [
-                insert(db, chat, above, "assistant", "", finish=None, model=model).id
-                for _ in range(turn.answers)
-            ]
+            ids = [insert(db, chat, above, "assistant", "", finish=None, model=model).id for model in models]
             if len(ids) > 1:
                 db.execute("UPDATE messages SET beside = ?1 WHERE id >= ?1", ids[:1])
             turn_to(db, chat, ids[0])
@@ -93,7 +93,7 @@ class Tree:
                 follow(db, chat, old, ids[0])
             db.execute(
                 "UPDATE chats SET title = ?, model = ?, updated = ?, turn = ? WHERE id = ?",
-                [found.title or title, model, time.time(), next_turn(db), chat],
+                [found.title or title, models[0], time.time(), next_turn(db), chat],
             )
             return tuple(ids)
 
@@ -173,7 +173,8 @@ class Tree:
         def write(db: Database) -> str:
             old, id = chat_row(db, chat), (PRIVATE if chat.startswith(PRIVATE) else "") + uuid.uuid4().hex
             values = {"id": id, "leaf": None, "pinned": 0, "archived": 0, "turn": next_turn(db), "origin": ""}
-            copy_row(db, "chats", {**asdict(old), **values, "updated": time.time()})
+            title = _numbered(old.title)
+            copy_row(db, "chats", {**asdict(old), **values, "title": title, "updated": time.time()})
             leaf = None
             for row in db.execute(BRANCH, {"leaf": message}).fetchall():
                 new = {**dict(row), "chat": id, "parent": leaf, "beside": None, "next": None}
@@ -226,3 +227,10 @@ class Tree:
             return work(db)
 
         return self._place(chat).transact(write)
+
+
+def _numbered(title: str) -> str:
+    """What tells a branch from where it begins: "Soup" becomes "Soup (2)", that "Soup (3)"."""
+    found = re.fullmatch(r"(.+) \((\d{1,4})\)", title)
+    stem, number = found.groups() if found else (title, 1)
+    return f"{stem} ({int(number) + 1})" if stem else ""

@@ -56,6 +56,7 @@ class MessageView:
     beside: bool = False  # one of the answers that stand side by side
     model: str = ""  # who answered
     files: tuple[Attachment, ...] = ()  # given with it
+    reading: tuple[int, int] | None = None  # before its first word: tokens that are read, of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ def shown(
         beside=beside,
         model=message.model,
         files=message.files,
+        reading=answer.reading if answer else None,
     )
 
 

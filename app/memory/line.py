@@ -76,6 +76,11 @@ class Running:
         """See Stream."""
         return self._stream.prompt_tokens if self._stream is not None else 0
 
+    @property
+    def read_tokens(self) -> int:
+        """See Stream."""
+        return self._stream.read_tokens if self._stream is not None else 0
+
     def __iter__(self) -> Iterator[Delta | Finish]:
         assert self._stream is not None
         try:
@@ -113,6 +118,11 @@ class Waiting:
     def prompt_tokens(self) -> int:
         """See Stream."""
         return self._stream.prompt_tokens if self._stream is not None else 0
+
+    @property
+    def read_tokens(self) -> int:
+        """See Stream."""
+        return self._stream.read_tokens if self._stream is not None else 0
 
     def __iter__(self) -> Iterator[Delta | Finish]:
         self._wait(self._place, self._cancelled.is_set)

@@ -49,6 +49,8 @@ class LoadedModel(Protocol):
     def picture(self) -> MemoryPicture: ...
     def free_cached(self) -> int: ...
     def keep_free(self, num_bytes: int) -> None: ...
+    def forget(self, chat: str) -> None: ...
+    def clear_disk(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -69,7 +71,14 @@ def load_llm(file: ModelFile, settings: Settings, secret: bytes, progress: Progr
 
     packed = settings.home.packed if settings.engine.packed_cache else None
     return LLM.load(
-        file.path, settings.engine, name=file.name, secret=secret, packed=packed, on_progress=progress
+        file.path,
+        settings.engine,
+        name=file.name,
+        secret=secret,
+        packed=packed,
+        blocks=settings.home.blocks,
+        disk_quota=settings.cache_bytes,
+        on_progress=progress,
     )
 
 

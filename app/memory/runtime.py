@@ -9,11 +9,25 @@ Knows no chats and no HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from engine import EngineStats, Estimate, MemoryPicture, MemoryPlan, Request, Stream
+from engine import (
+    BlockStore,
+    EngineError,
+    EngineStats,
+    Estimate,
+    MemoryPicture,
+    MemoryPlan,
+    Request,
+    Stream,
+    TierPicture,
+    disk_picture,
+)
 
 from ..errors import AppError
 from ..models.model_store import ModelStore, model_name
@@ -21,6 +35,8 @@ from ..settings import Settings
 from .line import Place, Running, Waiting
 from .loading import Later, LoadedModel, Loader, load_llm
 from .rota import LOADING, Rota, RuntimeStatus
+
+log = logging.getLogger("octavo.memory")
 
 
 class Runtime:
@@ -71,6 +87,12 @@ class Runtime:
         model = self._rota.model
         return model.stats() if model else None
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the device failed, so that only a new process gets answers from it."""
+        stats = self.stats()
+        return stats is not None and stats.lost
+
     def fault(self) -> str:
         """Why no tokens can be produced now; "" if they can."""
         stats, status = self.stats(), self.status()
@@ -87,6 +109,46 @@ class Runtime:
         """Let go of what no answer uses now; the bytes that other programs have more. Raises EngineError."""
         model = self._rota.model
         return model.free_cached() if model else 0
+
+    # ---- what chats left behind, in memory and on the disk
+
+    def disk(self) -> TierPicture:
+        """How much is on the disk, of all models."""
+        settings = self._rota.settings
+        return disk_picture(settings.home.blocks, settings.cache_bytes)
+
+    def forget(self, chat: str) -> None:
+        """A chat was deleted: what only it left behind goes."""
+        if model := self._rota.model:
+            with suppress(EngineError):  # it has stopped
+                return model.forget(chat)
+        try:
+            self._blocks.forget(chat)
+        except (OSError, sqlite3.Error, ValueError) as error:
+            log.warning("What a chat left behind is removed at the next start: %s", error)
+
+    def forget_others(self, chats: Iterable[str]) -> None:
+        """What none of these chats left on the disk goes."""
+        try:
+            self._blocks.keep_only(chats)
+        except (OSError, sqlite3.Error, ValueError) as error:
+            log.warning("What deleted chats left behind could not be removed: %s", error)
+
+    def clear_disk(self) -> None:
+        """Remove all of it from the disk. Raises EngineError or AppError."""
+        model = self._rota.model
+        try:
+            if model is None:
+                self._blocks.clear()
+            else:
+                model.clear_disk()
+                self._blocks.clear()  # it may keep nothing on the disk by now
+        except OSError as error:
+            raise AppError(f"{self._blocks.folder} can't be used: {error.strerror}.") from error
+
+    @property
+    def _blocks(self) -> BlockStore:
+        return BlockStore(self._rota.settings.home.blocks)
 
     # ---- asking
 
@@ -153,9 +215,13 @@ class Runtime:
                 rota.enter(self._chosen)
             rota.start()
 
+    def check(self, chosen: str) -> None:
+        """Raises AppError for a model that nobody knows."""
+        self._models.check(chosen)
+
     def load(self, chosen: str) -> None:
         """Have this model answer from now on: an id or a path. Raises AppError if nobody knows it."""
-        self._models.check(chosen)
+        self.check(chosen)
         with self._rota.changed:
             self._names[model_name(chosen)] = self._chosen = chosen
             if self._rota.model and self._rota.turned_to != chosen:

@@ -32,6 +32,7 @@ class FakeStream:
     """An answer that the test writes. Ids are the code points of its text."""
 
     prompt_tokens = 10
+    read_tokens = 0
 
     def __init__(self, request: Request) -> None:
         self.request, self.cancelled = request, threading.Event()
@@ -69,10 +70,13 @@ class FakeModel:
     new: queue.Queue[FakeStream] = field(default_factory=queue.Queue)
     closed: bool = False
     fault: str = ""
+    lost: bool = False
     backend: str = "fake"
     shown: MemoryPicture = field(default_factory=lambda: MemoryPicture((), (), True))
     kept_free: list[int] = field(default_factory=list)
     cached_bytes: int = 0
+    forgotten: list[str] = field(default_factory=list)
+    cleared: int = 0
 
     def submit(self, request: Request) -> FakeStream:
         if self.refuse:
@@ -101,7 +105,7 @@ class FakeModel:
 
     def stats(self) -> EngineStats:
         counts = dict.fromkeys(("running", "waiting", "used_blocks", "cached_blocks"), 0)
-        return EngineStats(**counts, total_blocks=8, healthy=not self.fault, fault=self.fault)
+        return EngineStats(**counts, total_blocks=8, healthy=not self.fault, fault=self.fault, lost=self.lost)
 
     def picture(self) -> MemoryPicture:
         if self.fault:
@@ -114,6 +118,12 @@ class FakeModel:
 
     def keep_free(self, num_bytes: int) -> None:
         self.kept_free.append(num_bytes)
+
+    def forget(self, chat: str) -> None:
+        self.forgotten.append(chat)
+
+    def clear_disk(self) -> None:
+        self.cleared += 1
 
     def close(self) -> None:
         self.closed = True

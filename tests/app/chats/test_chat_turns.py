@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.chats.chat import ChatService
+from app.chats.comparison import Comparison
 from app.chats.store import ChatStore
 from app.errors import AppError
 from app.models.own_models import OwnModels
@@ -82,7 +83,7 @@ def test_any_answer_can_be_asked_for_once_more(chats: ChatService, model: FakeMo
 def test_several_answers_grow_at_once_and_one_is_picked(chats: ChatService, model: FakeModel) -> None:
     chat = chats.new_chat()
     ask(chats, chat, model, "dice", "1")
-    chats.turns.retry(chat, answers=3)
+    chats.turns.retry(chat, compared=Comparison(3))
     streams = [model.next_stream() for _ in range(3)]
     assert [stream.request.sampling.seed for stream in streams] == [7, 8, 9]  # they must differ
     assert {stream.request.sampling.temperature for stream in streams} == {0.7}
@@ -105,13 +106,13 @@ def test_several_answers_grow_at_once_and_one_is_picked(chats: ChatService, mode
     assert contents(ask(chats, chat, model, "next", "ok")) == ["dice", "b", "next"]
     for wrong in (0, 5):
         with pytest.raises(AppError, match="1 to 4"):
-            chats.turns.retry(chat, answers=wrong)
+            chats.turns.retry(chat, compared=Comparison(wrong))
 
 
 def test_answers_by_temperature_say_theirs(chats: ChatService, model: FakeModel) -> None:
     chat = chats.send("", "dice")
     end(chats, chat, model.next_stream(), "1")
-    chats.turns.retry(chat, answers=2, by_heat=True)
+    chats.turns.retry(chat, compared=Comparison(2, by_heat=True))
     for _ in range(2):
         stream = model.next_stream()
         stream.write("x")
@@ -119,6 +120,43 @@ def test_answers_by_temperature_say_theirs(chats: ChatService, model: FakeModel)
     until_idle(chats, chat)
     said = [each.stats.temperature for each in chats.view(chat).messages if each.stats]
     assert said == [0.3, 0.8]
+
+
+def test_answers_of_several_models_one_after_another(home: Home, model: FakeModel) -> None:
+    """From the first message on; each is sampled as its model is used, and the chat's own model stays."""
+    runtime = make_runtime(home, model)
+    chats = ChatService(ChatStore(home / "chats.db"), runtime, Settings(home))
+    (home / "other.gguf").write_bytes(b"GGUF")
+    OwnModels(home.path).keep("other", path=str(home / "other.gguf"), sampling={"temperature": 0.9})
+    here = str(home / "fake.gguf")
+    chat = chats.send("", "one", compared=Comparison(2, models=("other", here)))
+    first = model.next_stream()
+    assert first.request.model == here
+    while not runtime.status().next:
+        runtime.wake()
+    assert "other is loaded" in runtime.status().message and model.new.empty()
+    first.write("1")
+    first.finish()
+    second = model.next_stream()
+    assert (second.request.model, second.request.sampling.temperature) == ("other", 0.9)
+    end(chats, chat, second, "2")
+    view = chats.view(chat)
+    assert [(each.model, each.text, each.beside) for each in view.messages[1:]] == [
+        ("other", "2", True),
+        ("fake", "1", True),  # asked first: it was in memory
+    ]
+    chats.pick(chat, view.messages[1].id)
+    chats.send(chat, "two")
+    third = model.next_stream()
+    assert third.request.model == "" and [m.content for m in third.request.messages] == ["one", "2", "two"]
+    with pytest.raises(AppError, match="still answering"):
+        chats.send(chat, "three", compared=Comparison(2))
+    end(chats, chat, third, "3")
+    for wrong, sentence in ((("other", "nobody"), "nobody"), (("other",), "of 1 models")):
+        with pytest.raises(AppError, match=sentence):
+            chats.send(chat, "four", compared=Comparison(2, models=wrong))
+    assert texts(chats, chat)[-1] == "3"
+    chats.close()
 
 
 def test_a_cut_answer_goes_on(chats: ChatService, model: FakeModel) -> None:
@@ -265,7 +303,7 @@ def test_stop_holds_the_line_and_send_now_does_not_wait(chats: ChatService, mode
 def test_the_line_waits_until_an_answer_is_picked(chats: ChatService, model: FakeModel) -> None:
     chat = chats.send("", "one")
     end(chats, chat, model.next_stream(), "1")
-    chats.turns.retry(chat, answers=2)
+    chats.turns.retry(chat, compared=Comparison(2))
     streams = [model.next_stream() for _ in range(2)]
     chats.send(chat, "two")
     for stream in streams:
@@ -285,7 +323,7 @@ def test_samples_of_a_greedy_chat_differ_too(home: Home, model: FakeModel) -> No
     chat = chats.send("", "one")
     assert model.streams[0].request.sampling.temperature == 0
     end(chats, chat, model.next_stream(), "1")
-    chats.turns.retry(chat, answers=2)
+    chats.turns.retry(chat, compared=Comparison(2))
     sampled = [model.next_stream().request.sampling for _ in range(2)]
     assert [params.temperature for params in sampled] == [0.7, 0.7]
     chats.close()

@@ -27,9 +27,9 @@ def fill(path: Path, turns: int) -> str:
     chat = store.fresh("model", "", "2026-01-01").id
     leaf = None
     for number in range(turns):
-        leaf = store.tree.begin(chat, leaf, Turn(leaf, f"question {number} " * 20), title="t", model="model")[
-            0
-        ]
+        leaf = store.tree.begin(
+            chat, leaf, Turn(leaf, f"question {number} " * 20), title="t", models=["model"]
+        )[0]
         store.tree.save_reply(leaf, Reply("answer " * 50, tuple(range(50)), "tok", "stop"))
     store.close()
     return chat
@@ -136,7 +136,7 @@ def test_nothing_is_written_to_a_file_that_was_deleted(tmp_path: Path, replaced:
     path = tmp_path / "chats.db"
     store = ChatStore(path)
     chat = store.fresh("model", "", "").id
-    store.tree.begin(chat, None, Turn(None, "before"), title="t", model="model")[0]
+    store.tree.begin(chat, None, Turn(None, "before"), title="t", models=["model"])[0]
     path.rename(tmp_path / "moved.db")
     if replaced:
         path.write_bytes(b"")
@@ -177,7 +177,7 @@ store = ChatStore(Path(sys.argv[1]))
 chats = [chat.id for chat in store.chats()] or [store.fresh("m", "", "").id]
 leaf, number = store.chat(chats[0]).leaf, int(sys.argv[2])
 while True:
-    leaf = store.tree.begin(chats[0], leaf, Turn(leaf, f"q{number} " * 40), title="t", model="m")[0]
+    leaf = store.tree.begin(chats[0], leaf, Turn(leaf, f"q{number} " * 40), title="t", models=["m"])[0]
     print("q", number, flush=True)
     store.tree.save_reply(leaf, Reply("half"))
     store.tree.save_reply(leaf, Reply(f"a{number} " * 40, tuple(range(200)), "tok", "stop"))
@@ -239,7 +239,7 @@ for limit in map(int, sys.argv[2:]):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     try:
         while True:
-            leaf = store.tree.begin(chat, leaf, Turn(leaf, "q" * 900), title="t", model="m")[0]
+            leaf = store.tree.begin(chat, leaf, Turn(leaf, "q" * 900), title="t", models=["m"])[0]
             store.tree.save_reply(leaf, Reply("a" * 900, (), "", "stop"))
             kept += 1
     except StoreError as error:
@@ -248,7 +248,7 @@ for limit in map(int, sys.argv[2:]):
     assert len(old) // 2 >= kept > 0, (limit, len(old), kept)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     leaf = store.chat(chat).leaf
-    store.tree.begin(chat, leaf, Turn(leaf, "room again"), title="t", model="m")
+    store.tree.begin(chat, leaf, Turn(leaf, "room again"), title="t", models=["m"])
     assert store.tree.open(chat).branch[-2].text == "room again"
     store.close()
     again = ChatStore(path)
@@ -276,12 +276,12 @@ def test_a_full_file_system(tmp_path: Path) -> None:
         chat, leaf, kept = store.fresh("m", "", "").id, None, 0
         with pytest.raises(StoreError, match=r"disk is full \([\d.]+ \w+ free\)"):
             while True:
-                leaf = store.tree.begin(chat, leaf, Turn(leaf, "q" * 9000), title="t", model="m")[0]
+                leaf = store.tree.begin(chat, leaf, Turn(leaf, "q" * 9000), title="t", models=["m"])[0]
                 kept += 1
         assert len(store.tree.open(chat).branch) == 2 * kept > 0
         subprocess.run(["mount", "-o", "remount,size=4m", tmp_path], check=True)
         leaf = store.chat(chat).leaf
-        store.tree.begin(chat, leaf, Turn(leaf, "room again"), title="t", model="m")
+        store.tree.begin(chat, leaf, Turn(leaf, "room again"), title="t", models=["m"])
         store.close()
         again = ChatStore(tmp_path / "chats.db")
         assert len(again.tree.open(chat).branch) == 2 * kept + 2
@@ -313,7 +313,7 @@ def test_what_another_program_locks_for_a_moment_is_waited_for(
     calls = {
         "rename": lambda: store.change(chat, title="t"),
         "fresh": lambda: store.fresh("model", "", ""),
-        "begin_turn": lambda: store.tree.begin(chat, None, Turn(None, "q"), title="t", model="model")[0],
+        "begin_turn": lambda: store.tree.begin(chat, None, Turn(None, "q"), title="t", models=["model"])[0],
     }
     calls[write]()
     assert holder.communicate(timeout=60) == ("", "")

@@ -7,20 +7,24 @@ import json
 import time
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.chats import importing
+from app.chats import import_values, importing
 from app.chats.export import one, whole
-from app.chats.importing import Importer, values
+from app.chats.import_values import values
+from app.chats.importing import Importer
 from app.chats.records import Reply, Turn
 from app.chats.store import ChatStore
+from app.documents.attachments import FOLDER, Attachments
 from app.errors import AppError
 from app.settings import Home
 from tests.app.chats.test_import_forms import chatgpt, node, open_webui
 from tests.app.fakes import make_home
+from tests.app.sample_documents import pdf
 
 
 @pytest.fixture
@@ -36,7 +40,7 @@ def store(home: Home) -> Iterator[ChatStore]:
 
 
 def bring(store: ChatStore, home: Home, content: Any) -> importing.Imported:
-    importer = Importer(store, home)
+    importer = Importer(store, Attachments(home / FOLDER, store.place), home)
     path = importer.place()
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     try:
@@ -55,7 +59,7 @@ def many(count: int) -> list[dict[str, Any]]:
 
 def test_a_list_comes_in_once(store: ChatStore, home: Home) -> None:
     new = store.fresh("m", "", "").id
-    store.tree.begin(new, None, Turn(None, "mine"), title="mine", model="m")
+    store.tree.begin(new, None, Turn(None, "mine"), title="mine", models=["m"])
     content = [*many(600), chatgpt(node("root", None)), open_webui({"3": {"role": "user", "content": "hi"}})]
     done = bring(store, home, content)
     assert (done.chats, done.messages, done.known, done.empty) == (601, 1201, 0, 1)
@@ -81,17 +85,18 @@ def test_a_zip(store: ChatStore, home: Home) -> None:
 
 def test_what_was_exported_comes_back(store: ChatStore, home: Home, tmp_path: Path) -> None:
     chat = store.fresh("m", "Be kind.", "2026-01-02").id
-    (first,) = store.tree.begin(chat, None, Turn(None, "né 你好 🦊"), title="Tïtle", model="m1")
+    (first,) = store.tree.begin(chat, None, Turn(None, "né 你好 🦊"), title="Tïtle", models=["m1"])
     store.tree.save_reply(first, Reply("one", (), "", "stop"))
     question = store.tree.open(chat).branch[0].id
-    (second,) = store.tree.begin(chat, first, Turn(question), title="", model="m2")
+    (second,) = store.tree.begin(chat, first, Turn(question), title="", models=["m2"])
     store.tree.save_reply(second, Reply("two", (), "", "length"))
     store.tree.show(chat, first)
     folder = {"id": "f", "name": "Recipes", "system_prompt": ""}
     store.file.transact(lambda db: db["folders"].insert(folder))
     store.change(chat, pinned=1, folder="f", sampling='{"temperature": 0.25}', own_model="x", preset="P")
-    text = "".join(whole(store, "json")[1])
-    assert "".join(one(store, chat, "json")[1])
+    files = Attachments(home / FOLDER, store.place)
+    text = "".join(whole(store, files, "json")[1])
+    assert "".join(one(store, files, chat, "json")[1])
     assert bring(store, home, text.encode()).known == 1
     (other := tmp_path / "other").mkdir()
     again = ChatStore(other / "chats.db")
@@ -104,6 +109,83 @@ def test_what_was_exported_comes_back(store: ChatStore, home: Home, tmp_path: Pa
     again.tree.show(new.chat.id, new.branch[1].versions[1])
     assert again.tree.open(new.chat.id).branch[-1].reply == Reply("two", (), "", "length")
     again.close()
+
+
+PAGES = ("Page one.", "", "Page three.")
+
+
+def test_documents_come_back_with_their_messages(store: ChatStore, home: Home, tmp_path: Path) -> None:
+    """Whole, once however many messages have them, with what the model was given of them."""
+    files = Attachments(home / FOLDER, store.place)
+    chat = store.fresh("m", "", "").id
+    drafts = []
+    for name in ("book.pdf", "same.pdf"):
+        with files.receiving(chat) as file:
+            file.write(pdf(PAGES))
+            drafts.append(files.take(chat, name, file, "f" * 64))
+    store.tree.begin(
+        chat, None, Turn(None, "q", files=tuple(each.id for each in drafts)), title="T", models=["m"]
+    )
+    book, _ = store.tree.open(chat).branch[0].files
+    files.choose(chat, [replace(book, given="<file>Page one.</file>", parts=((1, 1),))])
+    assert "*File: book.pdf, page 1 of 3*\n\n*File: same.pdf*" in "".join(one(store, files, chat, "md")[1])
+    text = "".join(whole(store, files, "json")[1])
+    assert len(json.loads(text)["documents"]) == 1
+    (other := tmp_path / "other").mkdir()
+    again, home = ChatStore(other / "chats.db"), make_home(other)
+    assert bring(again, home, text.encode()).chats == 1
+    kept = Attachments(home / FOLDER, again.place)
+    first, second = again.tree.open(again.chats()[0].id).branch[0].files
+    assert [(each.name, each.size, each.count, each.blank) for each in (first, second)] == [
+        (each.name, each.size, 3, 1) for each in drafts
+    ]
+    assert (first.given, first.parts, second.given) == ("<file>Page one.</file>", ((1, 1),), None)
+    assert kept.document(first.hash) == kept.document(second.hash) == files.document(book.hash)
+    kept.sweep()
+    assert len(list((home / FOLDER).iterdir())) == 1 and kept.document(first.hash).parts[0] == "Page one."
+    assert json.loads("".join(whole(again, kept, "json")[1]))["chats"][0]["messages"][0]["files"][0]["given"]
+    again.delete(again.chats()[0].id)
+    kept.sweep()
+    assert list((home / FOLDER).iterdir()) == []
+    again.close()
+
+
+def test_documents_of_open_webui_and_of_a_bad_file(store: ChatStore, home: Home) -> None:
+    told = {"name": "../a.txt", "file": {"data": {"content": "one\ntwo"}}}
+    odd = [7, {"name": 1}, {"name": "x", "file": {"data": {"content": 3}}}]
+    said = {"role": "user", "content": "hi", "files": [told, *odd]}
+    bring(store, home, [open_webui({"3": said})])
+    (file,) = store.tree.open(store.chats()[0].id).branch[0].files
+    kept = Attachments(home / FOLDER, store.place)
+    assert (file.name, file.size) == ("a.txt", 7) and kept.document(file.hash).parts == ("one", "two")
+    message = {"id": 1, "role": "user", "text": "q", "files": ["old", {"name": "gone.txt", "document": "?"}]}
+    mine = {"documents": [{"id": "d", "unit": "leaf", "parts": ["x", 1]}], "chats": [{"messages": [message]}]}
+    assert bring(store, home, mine).chats == 1
+    assert store.tree.open(store.chats()[0].id).branch[0].files == ()
+    assert len(list((home / FOLDER).iterdir())) == 1  # what no message has is gone
+    with pytest.raises(AppError, match="can't be read"):
+        bring(store, home, json.dumps(mine).encode()[:-1])
+    assert len(list((home / FOLDER).iterdir())) == 1
+
+
+def test_it_says_how_far_it_is_and_can_be_stopped(store: ChatStore, home: Home) -> None:
+    importer = Importer(store, Attachments(home / FOLDER, store.place), home)
+    path, shares = importer.place(), []
+    path.write_text(json.dumps(many(2000)))
+    written = store.file.transact
+
+    def transact(work: Any) -> Any:
+        shares.append(importer.share)
+        if len(shares) == 3:
+            importer.stop()
+        return written(work)
+
+    store.file.transact = transact  # type: ignore[method-assign]
+    with pytest.raises(AppError, match="import was stopped"):
+        importer.take(path)
+    assert shares[:3] == sorted(shares[:3]) and 0 < shares[0] < shares[2] < 1
+    assert store.file.read(lambda db: db.execute("SELECT count(*) FROM chats").fetchone()[0]) == 0
+    assert importer.take(path).chats == 2000 and importer.share == 1
 
 
 GOOD = json.dumps(many(600))
@@ -155,7 +237,7 @@ class Endless(io.RawIOBase):
 
 
 def test_a_file_of_any_size_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "LARGEST_CHAT", 2**20)
+    monkeypatch.setattr(import_values, "LARGEST_CHAT", 2**20)
     file = Endless()
     with pytest.raises(AppError, match="A conversation in this file is larger than"):
         list(values(file))  # type: ignore[arg-type]
@@ -163,7 +245,7 @@ def test_a_file_of_any_size_takes_little_memory(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_zip_bomb(store: ChatStore, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "LARGEST_UNPACKED", 2**22)
+    monkeypatch.setattr(import_values, "LARGEST_UNPACKED", 2**22)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("conversations.json", b"[" + b" " * 2**24 + b"]")
@@ -179,9 +261,10 @@ def test_what_an_import_left_when_the_program_was_killed_is_in_no_list(store: Ch
 
 
 def test_what_a_killed_program_was_importing_is_gone_at_the_next_start(store: ChatStore, home: Home) -> None:
-    left = Importer(store, home).place()
+    files = Attachments(home / FOLDER, store.place)
+    left = Importer(store, files, home).place()
     left.write_text("a secret")
-    importer = Importer(store, home)
+    importer = Importer(store, files, home)
     assert not left.exists()
     kept = importer.place()
     importer.place()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.chats.chat import ChatService
+from app.chats.comparison import Comparison
 from app.errors import AppError
 from app.settings import Home
 from tests.app.chats.test_chat import open_chats, texts, until_idle
@@ -75,7 +76,7 @@ def test_a_held_follow_up_goes_on_with_another_try(chats: ChatService, model: Fa
 def test_send_now_says_that_an_answer_must_be_picked(chats: ChatService, model: FakeModel) -> None:
     chat = chats.send("", "one")
     end(chats, chat, model.next_stream(), "1")
-    chats.turns.retry(chat, answers=2)
+    chats.turns.retry(chat, compared=Comparison(2))
     streams = [model.next_stream() for _ in range(2)]
     chats.send(chat, "two")
     for stream in streams:

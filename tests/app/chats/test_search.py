@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> Iterator[ChatStore]:
 
 def say(store: ChatStore, text: str, answer: str = "", title: str = "") -> tuple[str, int]:
     chat = store.fresh("m", "", "").id
-    (reply,) = store.tree.begin(chat, None, Turn(None, text), title=title or text[:40], model="m")
+    (reply,) = store.tree.begin(chat, None, Turn(None, text), title=title or text[:40], models=["m"])
     store.tree.save_reply(reply, Reply(answer, (), "", "stop"))
     return chat, reply
 
@@ -96,7 +96,7 @@ def test_the_newest_first_and_few_of_one_chat(store: ChatStore) -> None:
     first = chats[0]
     for _ in range(5):
         leaf = store.chat(first).leaf
-        (reply,) = store.tree.begin(first, leaf, Turn(leaf, "walnut"), title="", model="m")
+        (reply,) = store.tree.begin(first, leaf, Turn(leaf, "walnut"), title="", models=["m"])
         store.tree.save_reply(reply, Reply("walnut", (), "", "stop"))
     assert [hit.chat for hit in look(store, "walnut")] == [first] * 3 + [chats[2]] * 2 + [chats[1]] * 2
 
@@ -118,7 +118,7 @@ def test_the_index_follows_every_change(store: ChatStore) -> None:
     store.restore(chat)
     assert len(look(store, "pecan")) == 1
     private = store.private("m", "", "").id
-    store.tree.begin(private, None, Turn(None, "a pecan"), title="pecan", model="m")
+    store.tree.begin(private, None, Turn(None, "a pecan"), title="pecan", models=["m"])
     assert [hit.chat for hit in look(store, "pecan")] == [chat]
     store.delete(chat)
     assert look(store, "pecan") == []
@@ -127,7 +127,7 @@ def test_the_index_follows_every_change(store: ChatStore) -> None:
 def test_an_answer_that_was_cut_off_is_found_after_a_start(tmp_path: Path) -> None:
     store = ChatStore(tmp_path / "chats.db")
     chat = store.fresh("m", "", "").id
-    (reply,) = store.tree.begin(chat, None, Turn(None, "q"), title="t", model="m")
+    (reply,) = store.tree.begin(chat, None, Turn(None, "q"), title="t", models=["m"])
     store.tree.save_reply(reply, Reply("half a pecan"))
     store.close()
     store = ChatStore(tmp_path / "chats.db")

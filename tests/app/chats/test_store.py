@@ -28,7 +28,7 @@ def new_chat(store: ChatStore) -> str:
 
 def say(store: ChatStore, chat: str, text: str, reply: str = "yes") -> int:
     leaf = store.chat(chat).leaf
-    id = store.tree.begin(chat, leaf, Turn(leaf, text), title=text, model="model")[0]
+    id = store.tree.begin(chat, leaf, Turn(leaf, text), title=text, models=["model"])[0]
     store.tree.save_reply(id, Reply(reply, (1, 2**32 - 1), "tok", "stop"))
     return id
 
@@ -47,7 +47,7 @@ def test_everything_comes_back_after_closing(tmp_path: Path) -> None:
     store = ChatStore(tmp_path / "chats.db")
     chat = new_chat(store)
     stats = ReplyStats(3, 60.5, 0.25, 16, 20)
-    id = store.tree.begin(chat, None, Turn(None, "né 你好 🦊"), title="t", model="other")[0]
+    id = store.tree.begin(chat, None, Turn(None, "né 你好 🦊"), title="t", models=["other"])[0]
     reply = Reply("answer", (0, 1, 151_935), "fingerprint", "stop", "", stats)
     store.tree.save_reply(id, reply)
     store.close()
@@ -91,7 +91,7 @@ def test_another_answer_is_a_branch_of_its_own(store: ChatStore) -> None:
     chat = new_chat(store)
     first = say(store, chat, "question", "first")
     question = store.tree.open(chat).branch[-2].id
-    (second,) = store.tree.begin(chat, first, Turn(question), title="", model="model")
+    (second,) = store.tree.begin(chat, first, Turn(question), title="", models=["model"])
     store.tree.save_reply(second, Reply("second", finish="stop"))
     assert texts(store, chat) == ["question", "second"]
     say(store, chat, "and then?", "the end")
@@ -103,13 +103,13 @@ def test_a_turn_on_an_old_view_is_refused(store: ChatStore) -> None:
     seen = say(store, chat, "one")
     say(store, chat, "two")
     with pytest.raises(StoreError, match="has changed"):
-        store.tree.begin(chat, seen, Turn(seen, "from a stale tab"), title="", model="model")
+        store.tree.begin(chat, seen, Turn(seen, "from a stale tab"), title="", models=["model"])
     assert texts(store, chat) == ["one", "yes", "two", "yes"]
 
 
 def test_nothing_to_answer(store: ChatStore) -> None:
     with pytest.raises(StoreError, match="nothing"):
-        store.tree.begin(new_chat(store), None, Turn(None), title="", model="model")
+        store.tree.begin(new_chat(store), None, Turn(None), title="", models=["model"])
 
 
 @pytest.mark.parametrize("call", ["chat", "delete", "change"])

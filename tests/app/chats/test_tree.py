@@ -33,10 +33,10 @@ def chat(store: ChatStore) -> str:
     return store.fresh("m", "Be brief.", "2026-01-02").id
 
 
-def ask(tree: Tree, chat: str, turn: Turn, *texts: str) -> tuple[int, ...]:
+def ask(tree: Tree, chat: str, turn: Turn, *texts: str, answers: int = 1) -> tuple[int, ...]:
     """A turn, answered."""
     leaf = tree.open(chat).chat.leaf
-    ids = tree.begin(chat, leaf, turn, title=turn.text or "", model="m")
+    ids = tree.begin(chat, leaf, turn, title=turn.text or "", models=["m"] * answers)
     for id, text in zip(ids, texts or ["yes"] * len(ids), strict=True):
         tree.save_reply(id, Reply(text, (1, 2), "tok", "stop"))
     return ids
@@ -93,7 +93,7 @@ def test_a_version_deep_in_another_branch_can_be_shown(tree: Tree, chat: str) ->
 
 def test_answers_side_by_side_until_one_is_picked(tree: Tree, chat: str) -> None:
     (question, old) = grown(tree, chat, ("a", "A"))
-    ids = ask(tree, chat, Turn(question, answers=3), "A1", "A2", "A3")
+    ids = ask(tree, chat, Turn(question), "A1", "A2", "A3", answers=3)
     found = tree.open(chat)
     assert [message.text for message in found.beside] == ["A1", "A2", "A3"]
     assert texts(tree, chat) == ["a", "A1"]
@@ -103,11 +103,11 @@ def test_answers_side_by_side_until_one_is_picked(tree: Tree, chat: str) -> None
     tree.pick(chat, ids[2])
     assert texts(tree, chat) == ["a", "A3"] and tree.open(chat).beside == ()
     assert tree.open(chat).branch[-1].versions == (old, *ids)
-    ask(tree, chat, Turn(question, answers=2))
+    ask(tree, chat, Turn(question), answers=2)
     grown(tree, chat, ("b", "B"))  # to go on picks the one that is on screen
     tree.show(chat, tree.open(chat).branch[1].id)
     assert tree.open(chat).beside == ()
-    pair = ask(tree, chat, Turn(question, answers=2))
+    pair = ask(tree, chat, Turn(question), answers=2)
     tree.remove(chat, pair[0])
     assert tree.open(chat).beside == () and tree.open(chat).branch[-1].id == pair[1]
 
@@ -136,7 +136,8 @@ def test_a_new_chat_begins_as_another(tree: Tree, chat: str) -> None:
     assert [message.text for message in found.branch] == ["a", "A", "b"]
     assert found.branch[1].reply == Reply("A", (1, 2), "tok", "stop")
     assert [len(message.versions) for message in found.branch] == [1, 1, 1]
-    assert (found.chat.title, found.chat.system_prompt) == ("a", "Be brief.")
+    assert (found.chat.title, found.chat.system_prompt) == ("a (2)", "Be brief.")
+    assert tree.open(tree.fork(other, found.branch[0].id)).chat.title == "a (3)"
     grown(tree, other, ("c", "C"))
     tree.show(other, found.branch[0].id)
     assert texts(tree, other) == ["a", "A", "b", "c", "C"]
