@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from app import Services
 
 RESTART = 75  # the exit code that asks whoever started this process to start it again
+QUICK_S = 2.0  # a wish to restart so soon after the start comes from a fault that a restart does not mend
 # importing torch stops all other threads for half a second, in the middle of the page's coming up if it is
 # not made to wait
 PAGE_FIRST_S, PAINT_S = 2.5, 0.3
@@ -31,9 +32,17 @@ LINK_S = 60.0  # how long a link is good
 ELSEWHERE = ("-h", "--help", "--version")  # options that are about all words
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main() -> int:
+    """The installed command. It has no parent that would start it again, so it does that itself."""
+    began = time.monotonic()
+    code = command(sys.argv[1:])
+    if code != RESTART or time.monotonic() - began < QUICK_S:
+        return code
+    return app.start_anew()
+
+
+def command(words: list[str]) -> int:
     """Run one command; its exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
     word = words[0] if words else "run"
     if word != "run" and (word in ELSEWHERE or not word.startswith("-")):
         return app.main(words)
@@ -85,7 +94,7 @@ def _serve(services: Services, where: str) -> int:
     from .pages import build
     from .shell import serve
 
-    end = _End(lambda: services.instance.asked_to_end, lambda: _is_lost(services))
+    end = _End(lambda: services.instance.asked_to_end, lambda: services.runtime.is_lost)
     settings = services.settings
     blocks, page = build(services, restart=end.restart)
     try:
@@ -112,12 +121,6 @@ def _load(services: Services, was_shown: threading.Event, end: _End) -> None:
     status = services.runtime.wait()
     if status.state in ("missing", "failed") and not end.is_asked:
         print(status.message, file=sys.stderr)  # the page shows it too
-
-
-def _is_lost(services: Services) -> bool:
-    """Whether the device failed, so that only a new process gets answers from it."""
-    stats = services.runtime.stats()
-    return stats is not None and stats.lost
 
 
 class _End:
@@ -153,4 +156,4 @@ class _End:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command(sys.argv[1:]))

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from app import AppError
+from app import AppError, Outdated
 
+T = TypeVar("T")
 UNKNOWN = {"error": "The page asked for something that does not exist. Reload it."}
 WRONG = {"error": "The page sent something of a wrong kind. Reload it."}
+UNFIT = {"error": "This can't be kept: it holds half a character or a number of more than 18 digits."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +41,30 @@ def perform(acts: Mapping[str, Act], page: Any, asked: Any) -> dict[str, Any]:
     kinds = wanted.given.values()
     if any(type(value) is not kind for value, kind in zip(values, kinds, strict=True)):
         return WRONG
-    if not _can_be_kept(values):
-        return WRONG
+    if not can_be_kept(values):
+        return UNFIT
     try:
         return wanted.do(page, *values) or {}
+    except Outdated as error:
+        return {"error": str(error), "outdated": True}
     except AppError as error:
         return {"error": str(error)}
 
 
-def _can_be_kept(value: Any) -> bool:
+def told(asked: Any, name: str, usual: T) -> T:
+    """What a page says of something; as usual where it says nothing of that type, or what can't be kept."""
+    value = asked.get(name) if isinstance(asked, dict) else None
+    return value if type(value) is type(usual) and can_be_kept(value) else usual
+
+
+def can_be_kept(value: Any) -> bool:
     """Whether SQLite takes it: no half characters, no numbers over 64 bits, at any depth."""
     if isinstance(value, str):
         return value.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in value)
     if isinstance(value, list):
-        return all(map(_can_be_kept, value))
+        return all(map(can_be_kept, value))
     if isinstance(value, dict):
-        return all(map(_can_be_kept, (*value, *value.values())))
+        return all(map(can_be_kept, (*value, *value.values())))
     return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 

@@ -1,7 +1,7 @@
 """The chat page. Answers grow in the app; a tab only watches one chat, so closing or reloading it costs
 nothing.
 
-Three ways lead here from the page's scripts (assets/link.js): the event `show` mirrors a chat into a tab
+Three ways lead here from the page's scripts (assets/page/link.js): the event `show` mirrors a chat into a tab
 until its answer ends; the functions `act` (do something, out of the tables of rail.py, talk.py and desk.py)
 and `frame` (what changed) answer at once.
 """
@@ -13,21 +13,23 @@ import dataclasses
 import hashlib
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from app import AppError, ChatView, Services, UnknownChat
 
 from . import chat_settings, desk, rail, talk
-from .acts import served
+from .acts import served, told
 from .quick_gradio import gradio as gr
 from .rows import apart, row, summary
 from .shell import part
 
-UPDATES_PER_S = 12  # of an answer on the screen
+UPDATES_PER_S = 12  # of an answer on the screen; what they take themselves counts
 CHARACTERS_PER_S = 50_000  # a long answer is drawn less often: the browser renders all of it each time
 ACTS = {**rail.ACTS, **chat_settings.ACTS, **talk.ACTS, **desk.ACTS}
-DESK = ("drafts", "attach", "dictate", "cost", "desk")  # scripts of the place where one writes
+# scripts of the place where one writes
+DESK = ("desk/drafts", "desk/attach", "desk/dictate", "desk/cost", "desk/desk")
 LATEX = [("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False)]  # begin, end, on a line of its own
 TALK: dict[str, Any] = {  # Chatbot as a plain list of messages: scrolling and buttons are ours (talk.js)
     "autoscroll": False,
@@ -54,9 +56,9 @@ class ChatPage:
 
     def build(self) -> None:
         """The list of chats, the conversation, and where one writes."""
-        list_ = part("rail", "link", "rail", server_functions=served(ACTS, self))
+        list_ = part("rail", "page/link", "rail/rail", server_functions=served(ACTS, self))
         with gr.Column(elem_id="page", elem_classes=["leaf"]):
-            head = part("head", "head")
+            head = part("head", "talk/head")
             with gr.Column(elem_id="talk"):
                 past = gr.Chatbot(elem_id="past", **TALK)
                 now = gr.Chatbot(elem_id="now", **TALK)
@@ -99,8 +101,9 @@ class ChatPage:
         """The chat after each change, and whether its answer still grows."""
         seen = None
         while self._watching.get(tab) == ask:
+            begin = time.monotonic()
             busy = self.chats.busy(chat)  # before the content, or the last change could be missed
-            now = busy, self.chats.version(chat)
+            now = busy, self.chats.version(chat), self.chats.reading(chat)
             if now != seen:
                 view, seen = await asyncio.to_thread(self._view, chat, last), now
                 if self._watching.get(tab) == ask:
@@ -108,7 +111,8 @@ class ChatPage:
             if not busy:
                 break
             length = len(view.messages[-1].text) if view.messages else 0
-            await asyncio.sleep(max(1 / UPDATES_PER_S, length / CHARACTERS_PER_S))
+            pause = max(1 / UPDATES_PER_S, length / CHARACTERS_PER_S)
+            await asyncio.sleep(max(pause / 4, begin + pause - time.monotonic()))
 
     def leave(self, request: gr.Request) -> None:
         """The tab is hidden: end its stream."""
@@ -125,8 +129,7 @@ class ChatPage:
         """The list of chats and the model's state; only its name if that is what the page has seen."""
         content = {**rail.look(self, data), "status": self._status()}
         seen = hashlib.blake2b(json.dumps(content).encode(), digest_size=12).hexdigest()
-        unchanged = isinstance(data, dict) and data.get("seen") == seen
-        return {"seen": seen} if unchanged else {"seen": seen, **content}
+        return {"seen": seen} if told(data, "seen", "") == seen else {"seen": seen, **content}
 
     def _status(self) -> dict[str, Any]:
         status, stats = self.runtime.status(), self.runtime.stats()
@@ -137,10 +140,5 @@ class ChatPage:
 
 def wanted(asked: Any) -> tuple[str, int, int]:
     """What a tab asks to be shown: a chat, how many of its messages, and the number of this request."""
-    asked = asked if isinstance(asked, dict) else {}
-    chat, last, ask = asked.get("chat"), asked.get("last"), asked.get("ask")
-    return (
-        chat if isinstance(chat, str) else "",
-        min(max(last, 1), talk.MOST_MESSAGES) if isinstance(last, int) else 40,
-        ask if isinstance(ask, int) else 0,
-    )
+    last = min(max(told(asked, "last", 40), 1), talk.MOST_MESSAGES)
+    return told(asked, "chat", ""), last, told(asked, "ask", 0)

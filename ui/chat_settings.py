@@ -1,4 +1,4 @@
-"""What the sheet of a chat's settings may ask for (assets/chat_settings.js).
+"""What the sheet of a chat's settings may ask for (assets/rail/chat_settings.js).
 
 Chat "" is the one to come; the first change makes it.
 """

@@ -1,6 +1,6 @@
 """What the place where one writes may ask for: sending, files, what a message costs, summing up.
 
-Its scripts are assets/desk.js and those that shell.py puts before it.
+Its scripts are assets/desk/desk.js and those that shell.py puts before it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 from app import AppError, described
 
 from .acts import act
+from .talk import comparison
 
 
 def _ids(given: list[Any]) -> list[str]:
@@ -19,9 +20,9 @@ def _ids(given: list[Any]) -> list[str]:
     return given
 
 
-def _send(page: Any, chat: str, text: str, files: list[Any]) -> dict[str, Any]:
+def _send(page: Any, chat: str, text: str, files: list[Any], compared: dict[str, Any]) -> dict[str, Any]:
     """A message; from a blank page, where `chat` is "", the first of a chat of its own."""
-    return {"chat": page.chats.send(chat, text, _ids(files))}
+    return {"chat": page.chats.send(chat, text, _ids(files), comparison(compared))}
 
 
 def _again(page: Any) -> None:
@@ -64,7 +65,7 @@ def _gone(page: Any, chats: list[Any]) -> dict[str, Any]:
 
 
 ACTS = {
-    "send": act(_send, chat=str, text=str, files=list),
+    "send": act(_send, chat=str, text=str, files=list, compared=dict),
     "stop": act(lambda page, chat: page.chats.turns.stop(chat), chat=str),
     "again": act(_again),
     "drop": act(lambda page, chat, file: page.chats.attachments.drop(chat, file), chat=str, file=str),

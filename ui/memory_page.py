@@ -2,7 +2,7 @@
 be given back.
 
 A frame is a picture of one moment, in plain data; the map comes only when it has changed. Drawn by
-assets/memory.js with blockmap.js and plot.js.
+assets/memory/memory.js with blockmap.js and plot.js.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MemoryPage:
 
     def build(self) -> None:
         """All of it is one part."""
-        scripts = ("blockmap", "plot", "memory")
+        scripts = ("memory/blockmap", "memory/plot", "memory/memory")
         part("memory", *scripts, server_functions=served(ACTS, self), elem_classes=["leaf"])
 
     def frame(self, data: Any) -> dict[str, Any]:
@@ -40,6 +40,9 @@ class MemoryPage:
         except Exception as error:  # the engine has stopped: the page shows why
             picture, content["error"] = None, str(error)
         content |= {"free": free_memory(), "keep_free": runtime.keep_free, "plan": self._plan()}
+        content["tiers"] = [dataclasses.asdict(tier) for tier in (picture.tiers if picture else ())]
+        if not any(tier["name"] == "disk" for tier in content["tiers"]):  # no model has it
+            content["tiers"].append(dataclasses.asdict(runtime.disk()))
         if picture is None:
             return content
         content["gives_back"] = picture.gives_back
@@ -98,6 +101,7 @@ def recent(picture: MemoryPicture) -> list[list[int]]:
 
 ACTS = {
     "free": act(MemoryPage.free_now),
+    "clear_disk": act(lambda page: page.runtime.clear_disk()),
     "keep_free": act(MemoryPage.keep_free, gb=str),
     "load": act(lambda page: page.runtime.start()),
     "unload": act(lambda page: page.runtime.unload()),

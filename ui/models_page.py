@@ -2,7 +2,7 @@
 has; downloads with their progress, and how each model is to be used. Also an empty chat's first day.
 
 A frame is plain data; the list of models comes only when it is another than the page has seen. Drawn by
-assets/models.js with model_card.js and model_asks.js; the first day's card by first.js.
+assets/models/models.js with model_card.js and model_asks.js; the first day's card by first.js.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ModelsPage:
 
     def build(self) -> None:
         """All of it is one part."""
-        scripts = ("model_asks", "model_card", "models", "first")
+        scripts = ("models/model_asks", "models/model_card", "models/models", "models/first")
         part("models", *scripts, server_functions=served(ACTS, self), elem_classes=["leaf"])
 
     def frame(self, data: Any) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 All are drawn in one Gradio page, so that turning a page costs nothing and answers go on meanwhile. A page
 is a class with `build()`, called inside the frame; what it shows is a part (shell.py), drawn by its script
 from plain data. Its script has two functions of the server (acts.py): `act` does something, `frame` says what
-there is to see. Which page is open is the browser's affair (assets/pages.js): octavo.visit(name, look, ms)
-calls `look` now and then while it is.
+there is to see. Which page is open is the browser's affair (assets/page/pages.js):
+octavo.visit(name, look, ms) calls `look` now and then while it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the list of chats and the search may ask for (assets/rail.js, assets/search.js).
+"""What the list of chats and the search may ask for (assets/rail/rail.js, search.js).
 
 A tab sees as many rows as it has scrolled to, of the place that it has open.
 """
@@ -8,20 +8,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .acts import act
+from .acts import act, told
 
 MOST_ROWS = 5_000
 
 
 def look(page: Any, data: Any) -> dict[str, Any]:
     """What a tab sees of the list, and the chat on its screen."""
-    asked = data if isinstance(data, dict) else {}
-    place, rows, here = asked.get("place"), asked.get("rows"), asked.get("chat")
-    view = page.shelf.look(
-        place if isinstance(place, str) else "",
-        min(max(rows, 1), MOST_ROWS) if isinstance(rows, int) else 100,
-        here if isinstance(here, str) else "",
-    )
+    rows = min(max(told(data, "rows", 100), 1), MOST_ROWS)
+    view = page.shelf.look(told(data, "place", ""), rows, told(data, "chat", ""))
     shelf = dataclasses.asdict(view)
     return {"chats": shelf.pop("rows"), "shelf": shelf}
 

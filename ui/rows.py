@@ -53,6 +53,7 @@ def note(message: MessageView) -> dict[str, Any]:
         "role": message.role,
         "text": bool(message.text),
         "streaming": message.streaming,
+        "reading": message.reading,
         "finish": message.finish_reason,
         "error": message.error,
         "stats": dataclasses.asdict(message.stats) if message.stats else None,

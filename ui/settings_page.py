@@ -2,7 +2,7 @@
 program is, and how to end it.
 
 A field is a row of FIELDS. It is written to settings.toml when it is changed, by the rules for a file that
-was written by hand, and says when it counts. Drawn by assets/settings.js.
+was written by hand, and says when it counts. Drawn by assets/settings/settings.js.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ FIELDS = {
     "num_chats": Field("chat", "whole", "load"),
     "keep_alive": Field("memory", "number", "now"),
     "keep_free": Field("memory", "number", "now"),
+    "cache_quota": Field("memory", "whole", "load"),
     "engine.threads": Field("memory", "whole", "load"),
     "models_quota": Field("memory", "whole", "start"),
     "offline": Field("net", "switch", "start"),

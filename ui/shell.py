@@ -8,6 +8,7 @@ layer. Gradio's CORS layer, which answers preflight requests by itself, would ot
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,29 +22,22 @@ from .locked import locked
 from .page_head import PageHead
 from .quick_gradio import gradio as gr
 from .words import words
+from .words.sentences import sentences
 
 ASSETS = Path(__file__).with_name("assets")
 STYLES = (
-    "paper",
-    "rail",
-    "head",
-    "talk",
-    "desk",
-    "files",
-    "sheet",
-    "shelf",
-    "leaf",
-    "models",
-    "memory",
-    "settings",
-)
+    "page/paper", "rail/rail", "talk/head", "talk/talk", "desk/desk", "desk/files", "page/sheet",
+    "rail/shelf", "page/leaf", "models/models", "memory/memory", "settings/settings",
+)  # fmt: skip
 EARLY = (
-    "early", "names", "pages", "keys", "ask", "rewrite", "thoughts", "speech", "foot", "line", "talk",
-    "files", "sheet", "toast", "search", "chat_settings", "import",
+    "page/early", "page/said", "page/names", "page/pages", "page/keys", "page/ask", "talk/rewrite",
+    "talk/thoughts", "talk/speech", "talk/compare", "talk/foot", "talk/line", "talk/talk", "desk/files",
+    "page/sheet", "page/toast", "rail/search", "rail/chat_settings", "rail/import",
 )  # fmt: skip
 # the first link to a manifest counts, and this one leads nowhere: a browser would fetch Gradio's without the
 # cookie, and the guard refuse it
 NO_MANIFEST = '<link rel="manifest">'
+NO_SCRIPTS = "p { max-width: 34rem; margin: 2rem auto; padding: 0 1rem; font: 17px/1.6 system-ui }"
 
 
 def asset(name: str) -> str:
@@ -63,17 +57,24 @@ def part(name: str, *scripts: str, **more: Any) -> gr.HTML:
 
 
 def leaf(name: str, acts: Mapping[str, Act], page: Any) -> gr.HTML:
-    """A page that is one part: assets/<name>.js draws it into <div class="<name>">, and asks `page`."""
-    return part(name, name, server_functions=served(acts, page), elem_classes=["leaf"])
+    """A page that is one part: <name>/<name>.js draws it into <div class="<name>">, and asks `page`."""
+    return part(name, f"{name}/{name}", server_functions=served(acts, page), elem_classes=["leaf"])
 
 
 def first_lines() -> str:
     """What stands right after <head> of every page."""
-    table = json.dumps(words(), ensure_ascii=False).replace("<", "\\u003c")
-    script = "\n".join([f"window.octavoWords = {table};", *(asset(f"{name}.js") for name in EARLY)])
+    script = "\n".join([f"window.octavoWords = {_json(words())};", *(asset(f"{name}.js") for name in EARLY)])
+    said = f'<script type="application/json" id="octavo-sentences">{_json(sentences())}</script>'
     style = "\n".join(asset(f"{name}.css") for name in STYLES)
     scheme = '<meta name="color-scheme" content="light dark">'
-    return f"{scheme}{NO_MANIFEST}<style>{style}</style><script>{script}</script>"
+    alone = "".join(f"<p>{table['no_scripts']}</p>" for table in words().values())
+    without = f"<noscript><style>{NO_SCRIPTS}</style>{alone}</noscript>"
+    return f"{scheme}{NO_MANIFEST}<style>{style}</style>{said}<script>{script}</script>{without}"
+
+
+def _json(table: dict[str, Any]) -> str:
+    """For the inside of a <script>."""
+    return json.dumps(table, ensure_ascii=False).replace("<", "\\u003c")
 
 
 class GuardedApp(gr.routes.App):
@@ -128,8 +129,11 @@ def serve(
         mcp_server=False,
         share=False,
         pwa=False,
-        max_file_size="1kb",  # the page takes no files yet
+        max_file_size="1kb",  # files come another way: app/documents/uploads.py
     )
+    server = logging.getLogger("uvicorn")  # Gradio's; what it warns of belongs in the log (app/faults.py)
+    server.handlers.clear()
+    server.propagate = True
 
 
 def _calm(queue: Any) -> None:

@@ -1,11 +1,13 @@
 """What the conversation may ask for: versions of messages, more answers, the line of those that wait.
 
-Its scripts are assets/talk.js and the parts around it.
+Its scripts are assets/talk/talk.js and the parts around it.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from app import AppError, Comparison
 
 from .acts import act
 
@@ -23,6 +25,15 @@ def _thoughts(page: Any, chat: str, message: int, start: int) -> dict[str, Any]:
     return {"text": page.chats.thoughts(chat, message)[max(0, start) :]}
 
 
+def comparison(given: dict[str, Any]) -> Comparison:
+    """How a question is to be answered, as the page says it; {} is once."""
+    answers, by_heat, models = given.get("answers", 1), given.get("by_heat", False), given.get("models", [])
+    are_texts = isinstance(models, list) and all(isinstance(model, str) for model in models)
+    if type(answers) is not int or type(by_heat) is not bool or not are_texts:
+        raise AppError("The page sent something of a wrong kind. Reload it.")
+    return Comparison(answers, by_heat, tuple(models))
+
+
 def _edit(page: Any, chat: str, message: int, role: str, text: str) -> None:
     """A message in other words: what the person wrote is asked anew, an answer stands as it is written."""
     (page.chats.turns.edit if role == "user" else page.chats.revise)(chat, message, text)
@@ -33,11 +44,10 @@ ACTS = {
     "thoughts": act(_thoughts, chat=str, message=int, start=int),
     "retry": act(lambda page, chat, message: page.chats.turns.retry(chat, message), chat=str, message=int),
     "compare": act(
-        lambda page, chat, message, answers, heat: page.chats.turns.retry(chat, message, answers, heat),
+        lambda page, chat, message, compared: page.chats.turns.retry(chat, message, comparison(compared)),
         chat=str,
         message=int,
-        answers=int,
-        heat=bool,
+        compared=dict,
     ),
     "pick": act(lambda page, chat, message: page.chats.pick(chat, message), chat=str, message=int),
     "edit": act(_edit, chat=str, message=int, role=str, text=str),

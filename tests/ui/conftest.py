@@ -98,6 +98,19 @@ def served(shared: Served) -> Iterator[Served]:
         shared.model.new.get()
 
 
+@pytest.fixture
+def second(served: Served) -> Iterator[str]:
+    """A second model beside the one in memory, which answers again afterwards."""
+    library, first = served.services.library, served.services.settings.model
+    path = library.settings.home.path / "second.gguf"
+    path.write_bytes(b"GGUF")
+    library.store.own.keep("second", path=str(path), name="Second")
+    yield "second"
+    library.load(first)
+    library.store.own.forget("second")
+    path.unlink()
+
+
 @dataclass
 class Profile:
     """A browser profile that has entered, and what its tabs did."""
@@ -190,5 +203,5 @@ def answer(page: Page) -> Any:
 
 
 def chat_of(page: Page) -> str:
-    """The id of the chat on screen."""
-    return str(page.evaluate("octavo.state.chat"))
+    """The id of the chat on screen, as soon as it has one."""
+    return str(page.wait_for_function("octavo.state.chat").json_value())

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 from random import Random
 
-from engine import Group, MemoryPicture, MemoryPlan, PoolPicture, Second
+from engine import Group, MemoryPicture, MemoryPlan, PoolPicture, Second, TierPicture
 from engine.block_pool import BlockPool, PageKind
 
 SIZE = 368_640  # bytes of a block of 16 tokens in a model of 30 layers
@@ -65,4 +65,6 @@ def memory_picture(
         for age in range(150, 0, -1)
         if age % 37
     )
-    return MemoryPicture((pool,), recent, True)
+    return MemoryPicture(
+        (pool,), recent, True, (TierPicture("disk", 2_340_000_000, 6_348, 20 * 10**9, 1_204),)
+    )

@@ -16,47 +16,9 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from engine import Request
 from installer.browser import find_browser
 from tests.ui.conftest import Served, serving, usable
-from tests.ui.pictures import PLAN, memory_picture
-
-TALKS = {
-    "Explain how a book is bound": """\
-A bound book begins as **large sheets**, printed with several pages each.
-
-1. *Folding.* A sheet folded once is a folio, twice a quarto, three times an **octavo** of sixteen pages.
-2. *Gathering.* Folded sheets are put in order and pressed.
-3. *Sewing.* Thread runs through the fold of each, and around the cords of the spine.
-4. *Casing in.* Glue, a strip of mull, and the boards.
-
-| format | folds | pages of a sheet |
-|---|---|---|
-| folio | 1 | 4 |
-| quarto | 2 | 8 |
-| octavo | 3 | 16 |""",
-    "How many pages has a sheet after n folds?": """Each fold doubles the leaves, and a leaf has two pages:
-
-$$p(n) = 2 \\cdot 2^{n}$$
-
-```python
-def pages(folds: int) -> int:
-    \"\"\"Pages of a sheet after so many folds.\"\"\"
-    return 2 * 2**folds
-
-assert pages(3) == 16  # an octavo
-```
-
-So three folds give $p(3) = 16$.""",
-    "Write a short poem about rain": """Rain counts the roofs it knows by heart,
-a patient hand, a quiet art;
-the street forgets where it began
-and wears the sky as best it can.""",
-    "用一句话解释什么是对开本": "对开本是把一张大纸对折一次得到的书页：两张书叶，四个页面。",
-    "Plan a week in Kyoto": "Begin in the east: **Fushimi Inari** before eight, then Tofuku-ji.",
-    "Fix this regular expression": r"`^\d{4}-\d\d$` wants a month as well: try `^\d{4}-(0[1-9]|1[0-2])$`.",
-    "Three ideas for dinner": "- Leeks with mustard\n- Lentils, lemon and a soft egg\n- Noodles with sesame",
-}
+from tests.ui.talks import fill
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +38,86 @@ def open_list(page: Page) -> None:
         page.wait_for_timeout(400)  # it slides in
 
 
+def press(*keys: str) -> Callable[[Page], None]:
+    """Shortcuts, typed where nothing has the cursor."""
+
+    def do(page: Page) -> None:
+        page.evaluate("document.activeElement.blur()")
+        for key in keys:
+            page.keyboard.press(key)
+
+    return do
+
+
+def click(*places: str) -> Callable[[Page], None]:
+    """One after the other."""
+
+    def do(page: Page) -> None:
+        for place in places:
+            page.locator(place).first.click()
+
+    return do
+
+
+def in_list(place: str) -> Callable[[Page], None]:
+    """In the list of chats."""
+
+    def do(page: Page) -> None:
+        open_list(page)
+        page.locator(place).click()
+
+    return do
+
+
+def from_menu(item: str) -> Callable[[Page], None]:
+    """What an answer's menu offers."""
+    return click("#talk .bot-row [data-tool=more]", f".menu [data-item={item}]")
+
+
+def search(page: Page) -> None:
+    """All chats, for a word."""
+    page.keyboard.press("Control+k")
+    page.locator("#search-box").fill("octavo")
+
+
+def attach(page: Page) -> None:
+    """Two files in the writing place, and words beside them."""
+    notes = {"name": "notes on binding.md", "mimeType": "text/plain", "buffer": b"Folded once.\nSewn twice."}
+    page.locator("input[type=file]").set_input_files([notes, {**notes, "name": "list.csv"}])
+    expect(page.locator(".files .spin")).to_have_count(0)
+    page.fill("#draft", "How often is it sewn?")
+    expect(page.locator("#cost")).to_be_visible()
+
+
+def refuse(page: Page) -> None:
+    """A file that can't be read."""
+    archive = {"name": "photos.zip", "mimeType": "application/zip", "buffer": b"PK\x03\x04" + bytes(400)}
+    page.locator("input[type=file]").set_input_files([archive])
+
+
 PAGES = {
     "blank": Shot("", "#draft", whole=False),
     "list": Shot("", ".chat", open_list, whole=False),
     "chat": Shot("?chat={chat}", "#talk .bot-row", whole=False),
     "formula": Shot("?chat={formula}", "#talk .bot-row", whole=False),
+    "thinking": Shot("?chat={thinking}", ".thoughts .text", click(".thoughts summary"), whole=False),
+    "compared": Shot("?chat={compared}", "#talk .beside", whole=False),
+    "versions": Shot("?chat={versions}", ".versions", whole=False),
+    "growing": Shot("?chat={growing}", "#line .waits", whole=False),
+    "failed": Shot("?chat={failed}", ".oops", whole=False),
+    "attached": Shot("", ".files li", attach, whole=False),
+    "refused": Shot("", ".notice.error", refuse, whole=False),
+    "menu": Shot("?chat={chat}", ".menu", click("#talk .bot-row [data-tool=more]"), whole=False),
+    "rewriting": Shot("?chat={chat}", ".rewrite", from_menu("pen"), whole=False),
+    "deleting": Shot("?chat={chat}", "dialog.ask", from_menu("bin"), whole=False),
+    "comparing": Shot("?chat={chat}", "dialog.ask", from_menu("compare"), whole=False),
+    "picking": Shot("?chat={chat}", ".menu", click("#pick-model"), whole=False),
+    "search": Shot("?chat={chat}", "#hits [role=option]", search, whole=False),
+    "help": Shot("?chat={chat}", "#help", press("?"), whole=False),
+    "context": Shot("?chat={chat}", "#context", click("#about-context"), whole=False),
+    "sheet": Shot("?chat={chat}", "#chat-sheet", click("#chat-settings"), whole=False),
+    "archive": Shot("?chat={chat}", ".place-head", in_list("[data-place=archive] .open"), whole=False),
+    "listmenu": Shot("?chat={chat}", ".menu", in_list("#list-menu"), whole=False),
     "models": Shot("?leaf=models", "#models-part h1"),
     "memory": Shot("?leaf=memory", "#memory-part .map"),
     "settings": Shot("?leaf=settings", "#set-port"),
@@ -88,22 +125,6 @@ PAGES = {
 SCREENS = {"wide": (1280, 860), "narrow": (390, 844)}
 THEMES, LANGUAGES = ("light", "dark"), ("en", "zh-CN")
 HIGHEST = 4000
-
-
-def fill(served: Served) -> dict[str, str]:
-    """Write the chats; the names that addresses use."""
-
-    def said(request: Request) -> str:
-        return TALKS.get(request.messages[-1].content, "Octavo")
-
-    served.model.answer = said
-    chats = {}
-    for title in reversed(TALKS):
-        chats[title] = served.services.chats.send("", title)
-        served.model.next_stream()
-    served.model.plan, served.model.shown = PLAN, memory_picture(list(chats.values()), kept=300)
-    chat, formula, *_ = TALKS
-    return {"chat": chats[chat], "formula": chats[formula]}
 
 
 def take(browser: Browser, served: Served, folder: Path, names: list[str]) -> int:

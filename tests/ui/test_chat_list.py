@@ -127,6 +127,7 @@ def test_a_new_folder_stays_beside_the_chats(page: Page, served: Served) -> None
     page.keyboard.press("Enter")
     expect(page.locator(".chats .place", has_text="Empty")).to_be_visible()
     expect(page.locator(f"[data-chat='{chat}']")).to_be_visible()
+    expect(page.get_by_role("menu")).to_have_count(0)  # Enter presses nothing behind the question
     folder = page.locator(".chats .place", has_text="Empty").get_attribute("data-place")
     served.services.shelf.delete_folder(folder or "")
 
@@ -134,6 +135,11 @@ def test_a_new_folder_stays_beside_the_chats(page: Page, served: Served) -> None
 def test_folders(page: Page, served: Served) -> None:
     chat = titled(page, served, "Soup")
     menu(page, chat, "Move to folder…")
+    row, second = (
+        page.locator(f"[data-chat='{chat}']").bounding_box(),
+        page.get_by_role("menu").bounding_box(),
+    )
+    assert row and second and 0 <= second["y"] - row["y"] <= 2 * row["height"]  # where the first menu was
     page.get_by_role("menuitem", name="New folder…").click()
     page.get_by_role("textbox", name="Name of the folder").fill("Recipes <i>")
     page.keyboard.press("Enter")

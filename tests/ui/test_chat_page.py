@@ -26,7 +26,7 @@ def test_a_first_message(page: Page, served: Served) -> None:
     expect(answer(page)).to_have_text("It is folded first.")
     expect(answer(page).locator("strong")).to_have_text("folded")
     figures = page.locator("#talk .figures").last
-    expect(figures).to_have_text("50 tokens/s · first token 0.25 s · 4 of 10 prompt tokens cached")
+    expect(figures).to_have_text("50 tokens/s · first token 0.25 s · 4 of 10 cached")
     expect(page.locator("#send")).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_have_text("Explain how a book is bound")
     expect(page.locator(".chat.is-current .title")).to_have_text("Explain how a book is bound")

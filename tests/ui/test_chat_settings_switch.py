@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Page, expect
 
+from installer.starter import STARTER_ID
 from tests.ui.conftest import NewProfile, Served, chat_of, say
-
-
-@pytest.fixture
-def second(served: Served) -> Iterator[str]:
-    """A second model beside the one in memory, which answers again afterwards."""
-    library, first = served.services.library, served.services.settings.model
-    path = library.settings.home.path / "second.gguf"
-    path.write_bytes(b"GGUF")
-    library.store.own.keep("second", path=str(path), name="Second")
-    yield "second"
-    library.load(first)
-    library.store.own.forget("second")
-    path.unlink()
 
 
 def test_another_model_for_new_chats_and_for_this_one(page: Page, served: Served, second: str) -> None:
@@ -36,7 +22,7 @@ def test_another_model_for_new_chats_and_for_this_one(page: Page, served: Served
     page.keyboard.press("Enter")
     expect(name).to_have_text("second")
     expect(name).to_be_focused()
-    assert chat_of(page) == ""  # a blank page makes no chat for it
+    assert page.evaluate("octavo.state.chat") == ""  # a blank page makes no chat for it
 
     say(page, served, "Hello").finish()
     name.click()
@@ -64,6 +50,18 @@ def test_on_a_phone(served: Served, new_profile: NewProfile) -> None:
     page.locator("#pick-model").click()
     expect(page.get_by_role("menuitem", name="More models")).to_be_in_viewport(ratio=1)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_the_starter_is_told_from_other_models(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    from app.memory.rota import RuntimeStatus
+    from ui.chat_page import ChatPage
+
+    page, library = ChatPage(served.services, lambda: None), served.services.library
+    assert library.starter == STARTER_ID  # the one that the installer brings
+    for model, is_it in ((library.starter, True), (f"{library.starter}@gguf-q4_1", True), ("fake", False)):
+        status = RuntimeStatus(model, "ready", "", 1.0)
+        monkeypatch.setattr(served.services.runtime, "status", lambda status=status: status)
+        assert page.frame({})["status"]["starter"] is is_it
 
 
 def test_the_starter_is_said_to_be_tiny(page: Page) -> None:

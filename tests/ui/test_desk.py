@@ -125,6 +125,9 @@ def test_the_cost_is_said_while_one_writes(page: Page, served: Served) -> None:
     expect(cost).to_be_hidden()
     stream.finish()
     expect(cost).to_have_text("≈ 19 tokens · 12 cached · first word in about 0.4 s")
+    page.fill("#draft", "much " * 3000)
+    expect(page.locator("#desk-part .fit.error")).to_be_visible()
+    expect(cost).to_be_hidden()  # it can't be sent
     page.fill("#draft", "")
     expect(cost).to_be_hidden()
     expect(page.locator("#keys")).to_be_visible()
@@ -200,6 +203,51 @@ def test_drafts_are_kept(profile: Profile, served: Served) -> None:
     third.wait_for_function("key => !(key in localStorage)", arg=f"octavo.draft.{chat}")
 
 
+DENIED = """for (const name of ["localStorage", "sessionStorage"])
+    Object.defineProperty(window, name, { get() { throw new DOMException("denied", "SecurityError"); } });"""
+FULL = "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };"
+
+
+@pytest.mark.parametrize("fault", [DENIED, FULL])
+def test_where_the_browser_keeps_nothing_it_is_said_once(
+    profile: Profile, served: Served, fault: str
+) -> None:
+    profile.context.add_init_script(fault)
+    page = profile.open()
+    page.type("#draft", "half a thought")
+    expect(page.locator("#toast")).to_contain_text("This browser keeps no drafts now")
+    boxes = [page.locator(name).bounding_box() for name in ("#toast", ".composer")]
+    assert boxes[0] and boxes[1] and boxes[0]["y"] + boxes[0]["height"] < boxes[1]["y"]
+    page.locator("#toast").get_by_role("button", name="Dismiss").click()
+    page.evaluate("octavo.remember({ chat: 'private-1' }, false)")
+    expect(page.locator("#draft")).to_have_value("")
+    page.evaluate("octavo.remember({ chat: '' }, false)")
+    expect(page.locator("#draft")).to_have_value("half a thought")  # as long as the page is open
+    page.type("#draft", " more")
+    expect(page.locator("#toast")).to_be_empty()
+    page.fill("#draft", "")
+    say(page, served, "One").finish()
+    expect(answer(page)).to_be_attached()
+
+
+def test_without_scripts_it_is_said_what_to_do(served: Served, new_profile: NewProfile) -> None:
+    page = new_profile(served, java_script_enabled=False).context.new_page()
+    page.goto(served.url)
+    for said in ("Allow JavaScript for this address", "请允许此地址使用 JavaScript"):
+        expect(page.get_by_text(said)).to_be_in_viewport(ratio=1)
+
+
+def test_what_was_said_of_a_message_that_is_gone_goes_with_the_next_view(page: Page, served: Served) -> None:
+    say(page, served, "One").finish()
+    chat = chat_of(page)
+    expect(page.locator("#stop")).to_be_hidden()
+    error = page.evaluate(
+        "chat => octavo.act('retry', { chat, message: 10 ** 6 }).then(() => octavo.state.notice)", chat
+    )
+    assert error == "This message is not on the page any more. Reload it."
+    expect(page.locator("#desk-part .notice")).to_be_hidden()
+
+
 def test_a_private_draft_stays_in_its_tab(page: Page) -> None:
     page.evaluate("octavo.remember({ chat: 'private-1' }, false)")
     page.type("#draft", "secret")
@@ -237,6 +285,7 @@ def test_shortcuts_that_do_something(served: Served, new_profile: NewProfile) ->
     page.wait_for_function("async () => (await navigator.clipboard.readText()) === 'The answer'")
     with page.expect_file_chooser():
         page.keyboard.press("Control+u")
+    expect(page.locator("#talk .user-row [data-tool=pen]")).to_be_attached()  # by now it may be edited
     page.focus("#draft")
     page.keyboard.press("ArrowUp")
     expect(page.locator("#talk .user-row textarea")).to_be_focused()
@@ -306,8 +355,16 @@ def test_hostile_asks(served: Served, tmp_path: Path) -> None:
 
     page = ChatPage(served.services, lambda: None)
     for asked in (
-        {"do": "send", "chat": "", "text": "x", "files": [1]},
-        {"do": "send", "chat": "", "text": "x", "files": ["../../etc/passwd"]},
+        {"do": "send", "chat": "", "text": "x", "files": [1], "compared": {}},
+        {"do": "send", "chat": "", "text": "x", "files": ["../../etc/passwd"], "compared": {}},
+        {
+            "do": "send",
+            "chat": "",
+            "text": "x",
+            "files": [],
+            "compared": {"answers": 2, "models": ["a", "b"]},
+        },
+        {"do": "send", "chat": "", "text": "x", "files": [], "compared": {"answers": True}},
         {"do": "cost", "chat": "nowhere", "text": "x", "files": []},
         {"do": "cost", "chat": "", "text": "x", "files": [{}]},
         {"do": "compact", "chat": "nowhere"},

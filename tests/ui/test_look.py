@@ -125,7 +125,7 @@ def test_an_idle_page_rests(profile: Profile, served: Served) -> None:
 
 
 def _tokens(selector: str) -> dict[str, str]:
-    css = (ASSETS / "paper.css").read_text("utf-8")
+    css = (ASSETS / "page" / "paper.css").read_text("utf-8")
     block = css[css.index(selector) :].partition("}")[0]
     return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
 

@@ -75,6 +75,9 @@ def test_the_page_s_life(tmp_path: Path) -> None:
             assert (code, out) == (1, "") and "with the model smollm2-135m at http" in err and "End it" in err
         assert process.stderr is not None
         assert "octavo models pull" in process.stderr.readline()  # what the page says, too
+        with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as stranger:
+            stranger.sendall(b"\x16\x03\x01 no request\r\n\r\n")
+            assert stranger.recv(99).startswith(b"HTTP/1.1 400")  # what uvicorn says of it goes into the log
         process.send_signal(signal.SIGINT if os.name != "nt" else signal.SIGTERM)
         assert end(process) == (0, "", "")
     assert not (home / "instance.json").exists()
@@ -108,7 +111,7 @@ def test_what_can_t_be_is_said_before_anything_starts(
 def test_a_port_that_is_taken_at_the_last_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ui import __main__ as command, shell
+    from ui import __main__ as entry, shell
 
     with socket.socket() as other:
 
@@ -120,7 +123,7 @@ def test_a_port_that_is_taken_at_the_last_moment(
         monkeypatch.setattr(shell, "serve", too_late)
         monkeypatch.setattr(signal, "signal", lambda number, handler: None)
         monkeypatch.setenv("OCTAVO_HOME", str(make_home(tmp_path).path))
-        assert command.main(["run", "--no-browser", "--port", str(free_port())]) == 1
+        assert entry.command(["run", "--no-browser", "--port", str(free_port())]) == 1
     assert "another program uses it" in capsys.readouterr().err
 
 
@@ -128,10 +131,10 @@ def test_a_port_that_is_taken_at_the_last_moment(
 def test_words_that_need_no_page_load_no_gradio(tmp_path: Path, words: tuple[str, ...]) -> None:
     code = f"""
 import sys
-from ui.__main__ import main
+from ui.__main__ import command
 sys.modules["gradio"] = None  # an import of it would fail
 try:
-    sys.exit(main({list(words)!r}))
+    sys.exit(command({list(words)!r}))
 except SystemExit as end:
     print(end.code, "gradio" in sys.modules and sys.modules["gradio"] is not None)
 """
@@ -149,6 +152,18 @@ def test_a_restart_is_an_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = _End()
     ended.restart()
     assert ended.wait() == RESTART == 75
+
+
+def test_the_installed_command_starts_itself_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The installer's child, `python -m ui`, leaves that to its parent."""
+    from ui import __main__ as entry
+
+    monkeypatch.setattr(entry, "command", lambda words: entry.RESTART)
+    monkeypatch.setattr("app.start_anew", lambda: 0)
+    monkeypatch.setattr(entry, "QUICK_S", 60.0)
+    assert entry.main() == entry.RESTART  # not over and over
+    monkeypatch.setattr(entry, "QUICK_S", 0.0)
+    assert entry.main() == 0
 
 
 def test_after_a_fault_of_the_device_it_starts_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

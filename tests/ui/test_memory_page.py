@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -75,6 +76,21 @@ def test_free_now_says_what_was_given_back(memory: Page, served: Served) -> None
     expect(memory.locator("#memory-part .told")).to_have_text("225.6 MB were given back.")
     memory.get_by_role("button", name="Free now").click()
     expect(memory.locator("#memory-part .told")).to_have_text("There was nothing to give back.")
+
+
+def test_where_blocks_live_and_the_disk_can_be_cleared(memory: Page, served: Served) -> None:
+    rows = memory.locator("#memory-part .tiers tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(0)).to_contain_text("The pool")
+    expect(rows.nth(0)).to_contain_text("1.51 GB")
+    for said in ("Disk", "6,348", "2.34 GB", "20 GB", "1,204"):
+        expect(rows.nth(1)).to_contain_text(said)
+    memory.get_by_role("button", name="Clear the disk").click()
+    expect(memory.locator("#memory-part .told")).to_have_text("The disk has no blocks any more.")
+    assert served.model.cleared == 1
+    served.model.shown = replace(served.model.shown, tiers=())
+    expect(rows.nth(1)).to_contain_text("0 kB")
+    expect(memory.get_by_role("button", name="Clear the disk")).to_be_disabled()
 
 
 def test_keep_free_counts_at_once_and_stays(memory: Page, served: Served) -> None:

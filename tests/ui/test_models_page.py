@@ -124,6 +124,15 @@ def test_the_catalogue_says_what_fits_and_why(page: Page) -> None:
     expect(page.get_by_text("No model here is called “nonsense”.")).to_be_visible()
 
 
+def test_of_what_is_too_large_the_smallest_is_shown(page: Page, library: Library) -> None:
+    row = next(row for row in library.rows() if not row.choice and row.variants[0].badge == "large")
+    least = min(row.variants, key=lambda each: each.bytes)
+    card = model(page, row.id)
+    expect(card.get_by_role("combobox")).to_have_value(least.key)
+    assert least.reason.split(" needs ")[1].split(";")[0] in card.inner_text()
+    expect(card.locator('[data-do="start"]')).to_have_class("quiet")
+
+
 def test_from_the_hub_s_search_to_an_answer_and_the_bin(page: Page, served: Served, hub: FakeHub) -> None:
     assert not hub.asked  # nobody asks before the person does
     search(page, "tiny-gguf")
@@ -233,8 +242,10 @@ def test_files_of_one_s_own_and_of_other_programs(
     expect(page.get_by_role("alert").filter(has_text="There is no file or folder")).to_be_visible()
     page.fill("#models-path", str(mine))
     page.click("#models-bring")
-    card = model(page, "mein-modell")
+    card = model(page, "mein-modell-e")
     expect(card).to_contain_text(f"used where it lies: {mine}")
+    expect(card.locator(".badge")).to_have_text("fits")
+    expect(card).to_contain_text("context 8,192")
     found = page.locator("#models-part .found")
     expect(found).to_contain_text("LM Studio · 98.4 MB")
     found.get_by_role("button").click()

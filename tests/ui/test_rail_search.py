@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from app.chats.records import Reply, Turn
-from tests.app.chats.test_import_forms import chatgpt, node
 from tests.app.fakes import echo
-from tests.ui.conftest import NewProfile, Profile, Served, chat_of, say, usable
+from tests.ui.conftest import NewProfile, Profile, Served, chat_of, say
 
 
 def stored(served: Served, title: str, *said: str) -> str:
@@ -19,7 +15,7 @@ def stored(served: Served, title: str, *said: str) -> str:
     store = served.services.store
     chat, leaf = store.fresh("m", "", "").id, None
     for question, reply in zip(said[::2], said[1::2], strict=True):
-        (leaf,) = store.tree.begin(chat, leaf, Turn(leaf, question), title=title, model="m")
+        (leaf,) = store.tree.begin(chat, leaf, Turn(leaf, question), title=title, models=["m"])
         store.tree.save_reply(leaf, Reply(reply, (), "", "stop"))
     served.services.chats.note_change(chat)
     return chat
@@ -34,7 +30,7 @@ def test_a_message_far_up_in_another_branch_is_shown(profile: Profile, served: S
     chat = stored(served, "Long", *turns)
     store = served.services.store
     first = store.tree.open(chat).branch[0].id
-    (other,) = store.tree.begin(chat, store.chat(chat).leaf, Turn(first), title="", model="m")
+    (other,) = store.tree.begin(chat, store.chat(chat).leaf, Turn(first), title="", models=["m"])
     store.tree.save_reply(other, Reply("another branch", (), "", "stop"))
     served.services.chats.note_change(chat)
     page = profile.open()
@@ -106,8 +102,8 @@ def test_a_private_chat(page: Page, served: Served) -> None:
     served.model.answer = echo
     page.click("#list-menu")
     page.get_by_role("menuitem", name="New private chat").click()
+    expect(page.locator("#head-part .secret")).to_be_visible()  # it is on screen, and with it its empty draft
     expect(page.locator("#head-part .secret")).to_have_text("Private")
-    usable(page)
     say(page, served, "the walnut secret")
     expect(page.locator("#talk .bot-row")).to_contain_text("You said")
     expect(page.get_by_role("heading", level=1)).to_have_text("the walnut secret")
@@ -129,39 +125,3 @@ def test_a_private_chat(page: Page, served: Served) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Close and forget").click()
     expect(row).to_have_count(0)
     expect(page.get_by_role("heading", name="A blank page.")).to_be_visible()
-
-
-def test_out_to_a_file_and_in_again(profile: Profile, served: Served, tmp_path: Path) -> None:
-    page = profile.open()
-    chat = stored(served, "Tea: a / story", "Which tea?", "<think>\nhm\n</think>\n\nGreen tea.")
-    for choice, name in (("Export as Markdown", "Tea a story.md"), ("Export as JSON", "Tea a story.json")):
-        row = page.locator(f"[data-chat='{chat}']")
-        row.hover()
-        row.get_by_role("button", name="More").click()
-        with page.expect_download() as download:
-            page.get_by_role("menuitem", name=choice).click()
-        assert download.value.suggested_filename == name
-        download.value.save_as(tmp_path / name)
-    text = (tmp_path / "Tea a story.md").read_text("utf-8")
-    assert text.startswith("# Tea: a / story\n") and "## You\n\nWhich tea?\n" in text
-    assert "<summary>Thoughts</summary>\n\nhm\n" in text and text.endswith("Green tea.\n")
-    assert (
-        json.loads((tmp_path / "Tea a story.json").read_text("utf-8"))["chats"][0]["title"]
-        == "Tea: a / story"
-    )
-    found = [chatgpt(node("q", None, "user", "From afar"), title="A guest")]
-    (tmp_path / "conversations.json").write_text(json.dumps(found))
-    (tmp_path / "bad.json").write_text("[")
-    for file, said in (
-        ("conversations.json", "1 chats with 1 messages are in."),
-        ("Tea a story.json", "1 were here already."),
-        ("bad.json", "can't be read as JSON"),
-    ):
-        page.click("#list-menu")
-        with page.expect_file_chooser() as chooser:
-            page.get_by_role("menuitem", name="Import chats…").click()
-        chooser.value.set_files(tmp_path / file)
-        expect(page.locator("#toast")).to_contain_text(said)
-    page.locator(".chat", has_text="A guest").locator(".open").click()
-    expect(page.locator("#talk .user-row")).to_contain_text("From afar")
-    profile.errors = [error for error in profile.errors if "422" not in error]  # of the bad file

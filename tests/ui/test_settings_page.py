@@ -51,10 +51,10 @@ def test_a_field_is_written_when_it_is_left(settings: Page, served: Served) -> N
 
 def test_what_is_wrong_is_said_at_its_field(settings: Page, served: Served) -> None:
     for label, text, said in (
-        ("Port", "70000", "port is 70000; it must lie between 1 and 65535."),
-        ("Port", "door", "port is 'door'; it must be a whole number."),
+        ("Port", "70000", "“Port” is 70000; it must lie between 1 and 65535."),
+        ("Port", "door", "“Port” is 'door'; it must be a whole number."),
         ("Model hub", "http://example.org", "it must be an https address"),
-        ("Keep free for other programs", "-3", "keep_free is -3.0; it must be GB"),
+        ("Keep free for other programs", "-3", "“Keep free for other programs, in GB” is -3.0; it must"),
     ):
         field = settings.get_by_label(label, exact=label == "Port")
         field.fill(text)
@@ -122,6 +122,8 @@ def test_licences_and_diagnostics(settings: Page, tmp_path: Path) -> None:
 
 def test_restart_and_quit(settings: Page, served: Served, profile: Profile) -> None:
     settings.locator("#restart").click()
+    assert not served.asked_restart.is_set()
+    settings.locator("dialog").get_by_role("button", name="Restart Octavo").click()
     expect(settings.locator("#settings-part .told")).to_contain_text("starts again")
     assert served.asked_restart.wait(5)
     served.asked_restart.clear()

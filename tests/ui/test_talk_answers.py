@@ -55,6 +55,21 @@ def test_code_formulas_and_tables(answered: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
+def test_a_long_prompt_says_how_far_it_is_read(page: Page, served: Served) -> None:
+    stream = say(page, served, "Sum up this book")
+    figures = page.locator("#talk .figures")
+    expect(page.locator("#talk .waiting")).to_be_visible()
+    expect(figures).to_have_count(0)  # a few tokens are no news
+    stream.read_tokens, stream.prompt_tokens = 1000, 7019
+    expect(figures).to_have_text("Reading: 1,000 of 7,019 tokens")
+    stream.read_tokens = 3000
+    expect(figures).to_have_text("Reading: 3,000 of 7,019 tokens")
+    stream.write("It")
+    expect(answer(page)).to_have_text("It")
+    expect(figures).to_have_count(0)
+    stream.finish()
+
+
 VOICE = """window.spoken = []; window.cancelled = 0;
 class Part { constructor(text) { this.text = text } }
 Object.defineProperty(window, "SpeechSynthesisUtterance", { value: Part });

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Page, expect
 
 from engine import FinishReason
-from tests.ui.conftest import NewProfile, Served, answer, chat_of, say
+from tests.ui.conftest import Served, answer, chat_of, say
 
 
 def reply(page: Page, served: Served, text: str, reason: FinishReason = FinishReason.STOP) -> None:
@@ -127,55 +127,6 @@ def test_the_menu_is_for_the_keyboard_too(page: Page, served: Served) -> None:
     expect(items.first).to_be_focused()
     page.keyboard.press("Tab")
     expect(items).to_have_count(0)
-
-
-def test_answers_side_by_side(page: Page, served: Served) -> None:
-    talk(page, served, ("Dice?", "one"))
-    pick(page, ".bot-row", "compare")
-    dialog = page.get_by_role("dialog", name="Compare answers")
-    expect(dialog.get_by_role("radio", name="chance")).to_be_checked()
-    dialog.get_by_role("radio", name="3").check(force=True)
-    dialog.get_by_role("button", name="Answer").click()
-    streams = [served.model.next_stream() for _ in range(3)]
-    beside = page.locator("#talk .beside")
-    for place, stream in enumerate(streams):
-        stream.write(f"answer {place}")
-        expect(beside.nth(place).locator(".prose")).to_have_text(f"answer {place}")
-    tops = [box["y"] for each in beside.all() if (box := each.bounding_box())]
-    assert len(tops) == 3 and len(set(tops)) == 1  # columns
-    page.reload()
-    for place, stream in enumerate(streams):
-        stream.write(", whole")
-        stream.finish()
-        expect(beside.nth(place).locator(".prose")).to_have_text(f"answer {place}, whole")
-    page.get_by_role("button", name="Go on with this one").nth(1).click()
-    expect(beside).to_have_count(0)
-    expect(answer(page)).to_have_text("answer 1, whole")
-    expect(page.get_by_role("group", name="Versions")).to_have_text("3 / 4")
-
-
-def test_answers_by_temperature_stand_below_each_other_on_a_phone(
-    served: Served, new_profile: NewProfile
-) -> None:
-    page = new_profile(served, viewport={"width": 390, "height": 760}, locale="zh-CN").open()
-    stream = say(page, served, "骰子？")
-    stream.write("一")
-    stream.finish()
-    expect(page.locator("#talk .figures")).to_be_visible()
-    expect(page.locator("#send")).to_be_visible()
-    page.locator("#talk .bot-row [data-tool=more]").click()
-    page.get_by_role("menuitem", name="比较多个回答").click()
-    page.get_by_role("radio", name="温度").check(force=True)
-    page.get_by_role("button", name="开始回答").click()
-    for _ in range(2):
-        stream = served.model.next_stream()
-        stream.write("二")
-        stream.finish()
-    beside = page.locator("#talk .beside")
-    expect(beside.nth(1).locator(".figures")).to_contain_text("温度 0.8")
-    first, second = (each.bounding_box() for each in beside.all())
-    assert first and second and first["x"] == second["x"] and second["y"] > first["y"]
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_a_cut_answer_goes_on(page: Page, served: Served) -> None:

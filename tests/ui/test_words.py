@@ -9,7 +9,7 @@ import pytest
 from ui.shell import ASSETS
 from ui.words import LANGUAGES, PARTS, words
 
-SCRIPTS = "\n".join(path.read_text("utf-8") for path in sorted(ASSETS.glob("*.js")))
+SCRIPTS = "\n".join(path.read_text("utf-8") for path in sorted(ASSETS.rglob("*.js")))
 WORDS = [(name, texts) for part in PARTS for name, texts in part.WORDS.items()]
 COMPUTED = frozenset[str]().union(*(part.COMPUTED for part in PARTS))
 

@@ -1,7 +1,7 @@
 """Every word the page says, in English with the Chinese beside it; a file for each part of the page.
 The page picks a language in the browser (early.js).
 
-Sentences made by the app and the engine (errors, status) come in English.
+Sentences made by the app and the engine (errors, reasons) come in English; sentences/ has their Chinese.
 """
 
 from __future__ import annotations

@@ -81,6 +81,11 @@ WORDS: dict[str, tuple[str, str]] = {
         "此浏览器依靠其厂商的服务器识别语音，目前无法连接。",
     ),
     "mic_failed": ("The browser could not turn this into text. Try again.", "浏览器未能识别语音，请重试。"),
+    "draft_unkept": (
+        "This browser keeps no drafts now: it has no room for them, or denies it. What you write stays as "
+        "long as this page is open.",
+        "此浏览器目前不保存草稿：空间不足或已禁用存储。你写的内容只在本页打开期间保留。",
+    ),
     # what it would cost, and what does not fit
     "cost": (
         "≈ {tokens} tokens · first word in about {seconds} s",

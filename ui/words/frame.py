@@ -10,6 +10,11 @@ WORDS: dict[str, tuple[str, str]] = {
     "theme_light": ("Light", "浅色"),
     "theme_dark": ("Dark", "深色"),
     "theme_system": ("System", "跟随系统"),
+    "no_scripts": (
+        "Octavo’s page is drawn by scripts, and this browser runs none here. Allow JavaScript for this "
+        "address, then reload.",
+        "Octavo 的页面由脚本绘制，而此浏览器在这里不运行脚本。请允许此地址使用 JavaScript，然后刷新页面。",
+    ),
     "locked": ("This page is locked.", "此页面已上锁。"),
     "locked_text": (
         "Octavo opens it with a link that works once, within a minute; a browser that came in stays in.",
@@ -25,4 +30,6 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
 }
 # names that scripts put together from pieces
-COMPUTED = frozenset(["theme_light", "theme_dark", "theme_system", "locked", "locked_text", "locked_how"])
+COMPUTED = frozenset(
+    ["theme_light", "theme_dark", "theme_system", "no_scripts", "locked", "locked_text", "locked_how"]
+)

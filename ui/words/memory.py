@@ -46,10 +46,28 @@ WORDS: dict[str, tuple[str, str]] = {
     "mem_api": ("API requests", "API 请求"),
     "mem_probe": ("Warm-up", "预热"),
     "mem_gone": ("A chat that was deleted", "已删除的对话"),
-    "mem_tiers": (
-        "Blocks live in memory only. What is given up is computed again when it is needed.",
-        "块只存放在内存中，不写入磁盘；被放弃的块在需要时重新计算。",
+    "mem_tiers": ("Where blocks live", "块的存放位置"),
+    "mem_tiers_text": (
+        "What a chat leaves behind is written to the disk while nothing is answered; when the chat goes on, "
+        "even after a restart, it is read instead of computed, where that is quicker. Private chats and API "
+        "requests are never written; what only a deleted chat used is deleted with it.",
+        "空闲时，对话留下的块会写入磁盘；继续该对话时（即使重启后），只要更快，就直接读取而不重新计算。"
+        "私密对话和 API 请求从不写入磁盘；删除对话时，仅由它使用的块也一并删除。",
     ),
+    "mem_tier": ("Where", "位置"),
+    "mem_tier_device": ("The pool", "内存池"),
+    "mem_tier_host": ("Beside the pool", "池外内存"),
+    "mem_tier_disk": ("Disk", "磁盘"),
+    "mem_taken_bytes": ("Taken", "已占用"),
+    "mem_most_bytes": ("At most", "上限"),
+    "mem_back": ("Came back", "已取回"),
+    "mem_off": ("off", "关闭"),
+    "mem_clear": ("Clear the disk", "清空磁盘"),
+    "mem_clear_text": (
+        "Removes these blocks from the disk, not the chats: what was said is read again when a chat goes on.",
+        "只从磁盘删除这些块，不影响对话；继续对话时会重新读入之前的内容。",
+    ),
+    "mem_cleared": ("The disk has no blocks any more.", "磁盘上已没有块。"),
     "mem_speed": ("Tokens per second", "每秒 token"),
     "mem_speed_text": (
         "Now {answers} tokens/s of answers and {prompts} of prompts, {count} at once.",
@@ -100,4 +118,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "mem_backend": ("Kernels", "计算内核"),
 }
 # names that scripts put together from pieces
-COMPUTED = frozenset(["memory", "mem_used", "mem_cached", "mem_free", "mem_kept"])
+STATES, TIERS = ("used", "cached", "free", "kept"), ("device", "host", "disk")
+COMPUTED = frozenset(
+    ["memory", *(f"mem_{state}" for state in STATES), *(f"mem_tier_{tier}" for tier in TIERS)]
+)

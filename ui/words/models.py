@@ -44,33 +44,6 @@ WORDS: dict[str, tuple[str, str]] = {
     "badge_large": ("too large", "过大"),
     "badge_unserved": ("not served", "不支持"),
     # why: {said} is the engine's own sentence
-    "models_room": (
-        "About {speed} tokens/s, room for {chats} chats of {tokens} tokens.",
-        "约 {speed} token/秒，可同时容纳 {chats} 个 {tokens} token 的对话。",
-    ),
-    "models_few": (
-        "About {speed} tokens/s, room for {chats} chats of {tokens} tokens; {wanted} are wanted.",
-        "约 {speed} token/秒，可同时容纳 {chats} 个 {tokens} token 的对话，设置要求 {wanted} 个。",
-    ),
-    "models_room_1": (
-        "About {speed} tokens/s, room for one chat of {tokens} tokens.",
-        "约 {speed} token/秒，可容纳一个 {tokens} token 的对话。",
-    ),
-    "models_few_1": (
-        "About {speed} tokens/s, room for one chat of {tokens} tokens; {wanted} are wanted.",
-        "约 {speed} token/秒，只能容纳一个 {tokens} token 的对话，设置要求 {wanted} 个。",
-    ),
-    "models_room_short": (
-        "About {speed} tokens/s, room for one chat of {tokens} tokens at most.",
-        "约 {speed} token/秒，只能容纳一个较短的对话，最长 {tokens} token。",
-    ),
-    "models_room_unknown": (
-        "About {speed} tokens/s; how long its chats can be is known once it is downloaded.",
-        "约 {speed} token/秒；下载后才知道对话可以多长。",
-    ),
-    "models_slow": (" That is slower than one reads.", "这比阅读速度慢。"),
-    "models_said_large": ("{said}", "目前可用的内存放不下，请选较小的模型或版本。（{said}）"),
-    "models_said_unserved": ("{said}", "无法使用：不支持它的架构。（{said}）"),
     "models_ready": ("on this machine", "已在本机"),
     "models_damaged": ("damaged", "已损坏"),
     "models_in_memory": ("answers now", "正在使用"),
@@ -110,7 +83,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "models_delete_text": ("{format}, {size}. It can be downloaded again.", "{format}，{size}。可重新下载。"),
     "models_forget_text": ("The file stays where it is: {path}", "文件保留在原处：{path}"),
     # files of one's own
-    "models_found": ("Kept here by other programs", "其他程序的模型"),
+    "models_found": ("Found on this machine", "在本机找到的模型"),
     "models_found_text": (
         "They can be used where they lie: nothing is copied, nothing is changed.",
         "可原位使用，不复制、不修改。",
@@ -152,19 +125,6 @@ WORDS: dict[str, tuple[str, str]] = {
     "models_not_number": ("“{text}” is not a number.", "“{text}”不是数字。"),
     # the first day
     "first_title": ("A model for this machine", "适合本机的模型"),
-    "first_suits": (
-        "The largest model for conversation that suits this machine with {free} free. {outlook}",
-        "在空闲内存为 {free} 时，最大的适合本机的对话模型。{outlook}",
-    ),
-    "first_offline": (
-        "The starter model: the hub is not to be asked. It is small, and knows little.",
-        "入门模型：已设为不访问 Hugging Face。它很小，所知有限。",
-    ),
-    "first_nothing": (
-        "The starter model: nothing larger suits this machine with {free} free. It is small, and knows "
-        "little.",
-        "入门模型：空闲内存为 {free}，没有更大的模型适合本机。它很小，所知有限。",
-    ),
     "first_get": ("Download {name} ({size})", "下载 {name}（{size}）"),
     "first_starter": ("Begin with the starter model ({size})", "先用入门模型（{size}）"),
     "first_starter_here": (

@@ -63,7 +63,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "export_all_json": ("Export all as JSON", "全部导出为 JSON"),
     "import": ("Import chats…", "导入对话…"),
     "importing": ("Reading {name}: {percent} %", "正在读取 {name}：{percent} %"),
-    "import_sorting": ("Sorting the chats of {name} in…", "正在整理 {name} 中的对话…"),
+    "import_sorting": (
+        "Sorting the chats of {name} in: {percent} %",
+        "正在整理 {name} 中的对话：{percent} %",
+    ),
     "import_large": ("{name} has {size}; at most {most} are taken.", "{name} 有 {size}，最多 {most}。"),
     "imported": (
         "{chats} chats with {messages} messages are in.",

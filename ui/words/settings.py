@@ -35,6 +35,12 @@ FIELDS: dict[str, tuple[str, str]] = {
     ),
     "set_models_quota": ("Disk space for models, in GB", "模型可用的磁盘空间（GB）"),
     "set_models_quota_text": ("0: as much as there is room for.", "0 表示不限。"),
+    "set_cache_quota": ("Disk space for what chats leave in memory, in GB", "对话内存块可用的磁盘空间（GB）"),
+    "set_cache_quota_text": (
+        "So that a long chat goes on at once after a restart. 0: nothing is written. Empty: a tenth of the "
+        "free disk, at most 20 GB.",
+        "使长对话在重启后能立即继续。0 表示不写入磁盘；留空：可用磁盘的十分之一，最多 20 GB。",
+    ),
     "set_offline": ("Offline", "离线"),
     "set_offline_text": (
         "Octavo asks nothing of the net, not even when you search for models.",
@@ -78,6 +84,7 @@ WORDS: dict[str, tuple[str, str]] = {
         "使用旧密钥的程序在换上新密钥之前无法访问。",
     ),
     "set_copied": ("Copied", "已复制"),
+    "set_auto": ("auto", "自动"),
     "set_saved": ("Saved", "已保存"),
     "set_load": ("Counts from the next time the model is loaded.", "下次加载模型时生效。"),
     "set_start": ("Counts when Octavo starts again.", "重新启动 Octavo 后生效。"),
@@ -117,6 +124,7 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "set_restart": ("Restart Octavo", "重启 Octavo"),
     "set_quit": ("Quit Octavo", "退出 Octavo"),
+    "set_restart_title": ("Restart Octavo?", "重启 Octavo？"),
     "set_quit_title": ("Quit Octavo?", "退出 Octavo？"),
     "set_quit_done": ("Octavo is ending. You can close this tab.", "Octavo 正在退出，可以关闭此标签页。"),
     "set_restart_done": (
@@ -125,4 +133,6 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
 }
 # names that scripts put together from pieces
-COMPUTED = frozenset([*FIELDS, "settings", "set_chat", "set_memory", "set_net"])
+COMPUTED = frozenset([*FIELDS, "settings", "set_chat", "set_memory", "set_net"]).union(
+    f"set_{what}{end}" for what in ("restart", "quit") for end in ("", "_title", "_done")
+)
