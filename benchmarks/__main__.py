@@ -23,7 +23,7 @@ from .report import Row, about, make_row, markdown, table
 from .sides import NAMES, Contender, SideFailed, contender
 
 STARTER = "smollm2-135m"
-ALONE = ("startup", "store")
+ALONE = ("startup", "store", "page")
 RATES = ("prefill", "decode", "batch")
 # a second row: the 4-bit form of the same model that llama.cpp is fastest with
 BESIDE = {"llama.cpp": "llama.cpp-q4_0"}
@@ -68,11 +68,12 @@ def measure(args: argparse.Namespace) -> list[Row]:
 
 def ours(name: str) -> list[Row]:
     """What is measured of ours alone, a row for each figure."""
+    from .page import page
     from .startup import startup
     from .store import store
 
     facts = about(versions={})
-    found = {"startup": startup, "store": store}[name]()
+    found = {"startup": startup, "store": store, "page": page}[name]()
     return [make_row(name, figure, "", {"octavo": [found]}, True, facts) for figure in found]
 
 

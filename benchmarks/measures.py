@@ -7,13 +7,16 @@ in it. Nothing is shared between rounds, except where `prefix` measures just tha
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import psutil
 
@@ -42,9 +45,11 @@ def prompt(length: int, seed: object) -> list[int]:
 
 
 def rate(times: Sequence[Sequence[float]]) -> float:
-    """Tokens a second over all chats, from the moment when the last of them has its first token."""
-    begin, end = max(chat[0] for chat in times), max(chat[-1] for chat in times)
-    return sum(moment > begin for chat in times for moment in chat) / (end - begin)
+    """Tokens a second over all chats while all are answering: from the first token of the last that begins
+    to the last token of the first that ends.
+    """
+    begin, end = max(chat[0] for chat in times), min(chat[-1] for chat in times)
+    return sum(begin < moment <= end for chat in times for moment in chat) / (end - begin)
 
 
 def prefill(side: Side, turn: int, length: int = 512) -> Figures:
@@ -60,9 +65,9 @@ def decode(side: Side, turn: int) -> Figures:
 
 
 def batch(side: Side, turn: int, chats: int = 8) -> Figures:
-    """Several chats at once, 64 tokens each after prompts of 64."""
+    """Several chats at once, 96 tokens each after prompts of 64."""
     prompts = [prompt(64, f"{turn} {chat}") for chat in range(chats)]
-    return {"tokens_per_s": rate(side.ask("run", prompts=prompts, tokens=65)["times"]), "chats": chats}
+    return {"tokens_per_s": rate(side.ask("run", prompts=prompts, tokens=97)["times"]), "chats": chats}
 
 
 def prefix(side: Side, turn: int) -> Figures:
@@ -130,6 +135,30 @@ def restart(side: Side, turn: int) -> Figures:
         return {"seconds": time.perf_counter() - begin}
 
 
+def reopen(side: Side, turn: int, length: int = 3000) -> Figures:
+    """A chat of 3,000 tokens goes on in a new process, which finds on the disk what the one before left: how
+    many times sooner is its first token than that of the first process, which had to compute as much?
+    """
+    chat, waits = prompt(length, turn), list[float]()
+    with tempfile.TemporaryDirectory() as folder:
+        for message in ("first", "second"):
+            out_of_memory(Path(folder))
+            with Side(side.who) as fresh:
+                fresh.ask("load", seqs=1, context=length + 64, keep=folder)
+                asked = [chat + prompt(16, message)]
+                waits.append(fresh.ask("run", prompts=asked, tokens=16, share=True)["times"][0][0])
+                fresh.ask("close")
+    return {"times_sooner": waits[0] / waits[1], "first_token_s": waits[1], "anew_s": waits[0]}
+
+
+def out_of_memory(folder: Path) -> None:
+    """Have the system read these files from the disk again, where it lets itself be told."""
+    for path in folder.iterdir() if hasattr(os, "posix_fadvise") else ():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 MEASURES = {
     "prefill": Measure(prefill, ("tokens_per_s",), 1, 1024),
     "decode": Measure(decode, ("tokens_per_s",), 1, 1024),
@@ -139,5 +168,6 @@ MEASURES = {
     "memory": Measure(memory, ("beyond_mb",), 8, 256, rounds=1, lower_is_better=True),
     "load": Measure(load, ("seconds",), 1, 1024, rounds=3, lower_is_better=True),
     "restart": Measure(restart, ("seconds",), 1, 1024, rounds=3, lower_is_better=True, loads=False),
+    "reopen": Measure(reopen, ("times_sooner", "first_token_s"), 1, 3072, rounds=3, loads=False),
     "quality": Measure(quality, ("mean_kl", "perplexity"), 1, 2048, rounds=1, lower_is_better=True),
 }

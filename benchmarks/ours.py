@@ -43,14 +43,20 @@ class Ours:
         self.llm: LLM | None = None
         self.owner = ""
 
-    def load(self, seqs: int, context: int) -> dict[str, Any]:
+    def load(self, seqs: int, context: int, keep: str = "") -> dict[str, Any]:
         """Load the file, or load it again. The sizes are for peers, which must know them beforehand."""
+        self.close()
+        begin, blocks = time.perf_counter(), Path(keep) if keep else None
+        packed = Home.find().packed  # where the program keeps them
+        self.llm = LLM.load(self.path, self.config, packed=packed, blocks=blocks)
+        return {"seconds": time.perf_counter() - begin}
+
+    def close(self) -> dict[str, Any]:
+        """Let go of the model, if it is there."""
         if self.llm:
             self.llm.close()
             self.llm = None
-        begin = time.perf_counter()
-        self.llm = LLM.load(self.path, self.config, packed=Home.find().packed)  # where the program keeps them
-        return {"seconds": time.perf_counter() - begin}
+        return {}
 
     def run(
         self,
@@ -80,8 +86,9 @@ class Ours:
         assert llm, "load comes first"
         params = SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True)
         job = Job(params, 0, Detokenizer(llm.tokenizer, ()), time.monotonic(), llm.tokenizer.fingerprint)
+        kept = {"group": "chat", "keep": llm.tiers is not None}
         return llm.service.submit(
-            Sequence(secrets.token_hex(8), list(prompt), tokens, owner=self.owner, request=job)
+            Sequence(secrets.token_hex(8), list(prompt), tokens, owner=self.owner, request=job, **kept)
         )
 
     def sizes(self) -> dict[str, Any]:

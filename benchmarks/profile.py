@@ -24,8 +24,8 @@ from engine.sequence import Sequence
 from kernels.cpu import ops, walk
 from kernels.cpu.emit import I64, Emitter, Value, emitted
 from kernels.cpu.layout import GROUP
-from kernels.cpu.machine import WALK, call, compiled, i64, meet
-from kernels.cpu.record import RUN, Replay
+from kernels.cpu.machine import call, compiled, i64, meet, unpack
+from kernels.cpu.record import Replay
 
 from .__main__ import STARTER, find_model
 
@@ -39,10 +39,11 @@ def cycles(e: Emitter) -> Value:
     return e.call("llvm.readcyclecounter", I64)
 
 
-def make_timed_walk() -> Callable[[int, int, int, int, int, int], None]:
+def make_timed_walk() -> Callable[[int, int, int], None]:
     """walk.make_walk, with times [threads, 2, rows]: after a row's work, and after the meeting behind it."""
 
-    def timed(program: int, rows: int, clock: int, give_way: int, thread: int, n: int) -> None:
+    def timed(args: int, thread: int, n: int) -> None:
+        program, rows, clock, give_way = unpack(args, 4)
         goal, times = 0, i64(i64(clock)[TIMES] + thread * 2 * rows * 8)
         for r in range(rows):
             row = program + r * (walk.ROW * 8)
@@ -87,15 +88,14 @@ def run(llm: LLM) -> tuple[float, dict[str, Cost]]:
     """The best of some runs: its seconds, and what each kind of row cost."""
     replay, own = llm.runner.replay, llm.runner.ops
     assert isinstance(replay, Replay) and isinstance(own, ops.CpuOps)
-    timed = RUN(compiled(make_timed_walk, kind=WALK))
+    timed = compiled(make_timed_walk)
     length, count = len(replay.program), replay.team.count
-    times, clock, best = np.zeros((count, 2, length), np.int64), np.zeros(16, np.int64), None
+    times, best = np.zeros((count, 2, length), np.int64), None
     for _ in range(RUNS):
-        clock[:] = 0
-        clock[TIMES] = times.ctypes.data
-        args = replay.program.ctypes.data, length, clock.ctypes.data, replay.give_way
+        replay.clock[:] = 0
+        replay.clock[TIMES] = times.ctypes.data
         begin = time.perf_counter()
-        replay.team.run(lambda thread, n, args=args: timed(*args, thread, n))  # type: ignore[misc]
+        replay.team.run(timed, replay.arguments.ctypes.data)
         seconds = time.perf_counter() - begin
         if best is None or seconds < best[0]:
             best = seconds, times.copy()

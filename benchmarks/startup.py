@@ -6,62 +6,38 @@ a model that answers. It is the second start that counts: the first one ever com
 
 from __future__ import annotations
 
-import os
-import signal
 import statistics
-import subprocess
-import sys
 import time
-import urllib.request
-from http.cookiejar import CookieJar
-from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-from installer.browser import find_browser
-
+from .page import READY, browser, context_of, enter, program
 from .sides import Figures
 
-ROOT = Path(__file__).resolve().parent.parent
 STEPS = ("ready", "first_byte", "usable", "model")
-RUNS, PORT = 5, 8650
+RUNS = 5
 
 
-def one_start(browser: Browser) -> dict[str, float]:
+def one_start(chromium: Browser) -> dict[str, float]:
     """One start, to its end; seconds since the process was started."""
-    command = [sys.executable, "-m", "ui", "run", "--no-browser", "--port", str(PORT)]
-    start = time.perf_counter()
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        ready = next(line for line in process.stdout if line.startswith("Octavo is ready"))
-        link = ready.partition(": ")[2].strip()
+    start, first_byte = time.perf_counter(), list[float]()
+    with program() as (_, link):
         times = {"ready": time.perf_counter() - start}
-        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar := CookieJar()))
-        with opener.open(link) as page:
-            page.read(1)
-            times["first_byte"] = time.perf_counter() - start
-        context = browser.new_context()
-        cookies = [(cookie.name, cookie.value or "") for cookie in jar]
-        context.add_cookies([{"name": name, "value": value, "url": link} for name, value in cookies])
+        context = context_of(chromium, link, enter(link, first_byte))
+        times["first_byte"] = first_byte[0] - start
         tab = context.new_page()
         tab.goto(link.split("/enter")[0])
         tab.wait_for_selector("#draft:enabled")
         times["usable"] = time.perf_counter() - start
-        tab.wait_for_selector("#head-part .state.ready", timeout=120_000)
+        tab.wait_for_selector(READY, timeout=120_000)
         times["model"] = time.perf_counter() - start
         context.close()
         return times
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
 
 
 def startup() -> Figures:
     """The median over several starts, in a real browser."""
-    with sync_playwright() as playwright:
-        # Chromium's own sandbox does not work as root
-        arguments = [] if os.name == "nt" or os.geteuid() else ["--no-sandbox"]
-        browser = playwright.chromium.launch(executable_path=find_browser(), args=arguments)
-        runs = [one_start(browser) for _ in range(RUNS)]
-    return {f"{step}_s": statistics.median(run[step] for run in runs) for step in STEPS}
+    with browser() as chromium:
+        runs = [one_start(chromium) for _ in range(RUNS)]
+    found = {f"{step}_s": statistics.median(run[step] for run in runs) for step in STEPS}
+    return found | {"usable_later_s": statistics.median(run["usable"] - run["first_byte"] for run in runs)}

@@ -9,14 +9,13 @@ from dataclasses import replace
 
 import torch
 
-from engine.kv_cache import make_kv_cache
-from engine.models.decoder import Buffers, Decoder
-from kernels import ForwardBatch
+from engine.models.decoder import Decoder
 
+from .peers import llama
 from .products import size_of
 from .report import Row, judged
 from .setup import Setup, replayed, wall
-from .steps import make_batch, make_sampler
+from .steps import Pass, make_batch
 from .weights import decoder, dense_model, shape_of
 
 FORMS = ("bf16", "w4 g128", "w8", "fp8")
@@ -40,23 +39,6 @@ def end_to_end(setup: Setup) -> Iterator[Row]:
         del model
         if not setup.dry:
             torch.cuda.empty_cache()
-
-
-class Pass:
-    """A forward pass of a model over one step, and a draw for each of its last tokens."""
-
-    def __init__(self, setup: Setup, model: Decoder, batch: ForwardBatch, blocks: int) -> None:
-        config, ops = model.config, setup.ops
-        tokens, rows = int((batch.host or batch).counts[0]), int((batch.host or batch).counts[2])
-        self.model, self.ops, self.batch = model, ops, batch
-        self.layers = make_kv_cache(config, ops, [blocks], 64).layers
-        self.buffers = Buffers.make(config, ops, tokens, rows)
-        self.sampler = make_sampler(setup, config.vocab_size, rows)
-        self.tokens = torch.zeros(rows, dtype=torch.int64, device=setup.device)
-
-    def __call__(self) -> None:
-        self.model.forward(self.ops, self.batch, self.layers, self.buffers)
-        self.sampler.sample(self.buffers.logits, self.tokens)
 
 
 def bytes_of(model: Decoder) -> int:
@@ -114,8 +96,6 @@ def across_blocks(setup: Setup, model: Decoder) -> Row:
 
 def like_transformers(setup: Setup) -> Iterator[Row]:
     """Logits of four layers against transformers' in float32 with the same weights."""
-    from .peers import llama
-
     shape = replace(shape_of(setup), layers=setup.size(4, 2), vocabulary=setup.size(32000, 512))
     tensors = dense_model(setup, shape)
     batch, blocks = make_batch(setup, [setup.size(64, 20)], [setup.size(64, 20)], shape.vocabulary)

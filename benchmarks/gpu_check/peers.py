@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, rms_norm, scaled_dot_product_attention, silu
 
-from .end_to_end import Pass
 from .report import Row
 from .setup import Setup, replayed, wall
-from .steps import make_batch
+from .steps import Pass, make_batch
 from .weights import Shape, decoder, dense_model, shape_of
 
 LENGTH, TOKENS = 1024, 32

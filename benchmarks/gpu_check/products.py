@@ -24,8 +24,11 @@ MEMORY_GOALS = {
     "fp8": ((60e6, 0.70), (0, 0.50)),
     "bf16": ((60e6, 0.80), (0, 0.60)),
 }
-LIBRARY_GOAL = 0.85  # of torch.mm, from so many rows
+# From MANY rows: times torch.mm in bfloat16. Between, four bits: of memory's speed at 16 rows, of a product's
+# at 256.
+LIBRARY_GOALS = {"w4": 0.85, "w8": 1.3, "fp8": 1.0, "bf16": 0.85}
 MANY = 2048
+W4_GOALS = {16: 0.60, 256: 0.40}
 
 
 def products(setup: Setup) -> Iterator[Row]:
@@ -78,7 +81,9 @@ def row(setup: Setup, name: str, packed: PackedMatrix, rows: int, took: float, l
     if rows <= 8:
         goal = next(share for least, share in MEMORY_GOALS[key] if size_of(packed) >= least)
         return judged("products", name, took * 1e6, "us", bound * 1e6, bound / took, goal, note)
-    goal = LIBRARY_GOAL if rows >= MANY else 0.0
+    if key == "w4" and rows in W4_GOALS:
+        return judged("products", name, took * 1e6, "us", bound * 1e6, bound / took, W4_GOALS[rows], note)
+    goal = LIBRARY_GOALS[key] if rows >= MANY else 0.0
     return judged("products", name, took * 1e6, "us", library * 1e6, library / took, goal)
 
 

@@ -1,5 +1,5 @@
 """Steps over paged memory, made of numbers alone: so many new tokens at the end of each context, in blocks
-that lie scattered; pools of random keys and values; a sampler.
+that lie scattered; pools of random keys and values; a sampler; a model's pass over such a step.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from dataclasses import fields, replace
 import torch
 from torch import Tensor
 
+from engine.kv_cache import make_kv_cache
+from engine.models.decoder import Buffers, Decoder
 from kernels import ForwardBatch, KVLayer, head_bytes, read_pool
 from kernels.triton.sampling import Draw, Sampler
 
@@ -88,3 +90,20 @@ def gathered(kv: KVLayer, table: Tensor, length: int) -> tuple[Tensor, Tensor]:
     found = kv.pool[table, kv.layer].unflatten(-1, (kv.block_size, kv.head_dim)).permute(1, 2, 0, 3, 4)
     keys, values = found.flatten(2, 3)[:, :, :length].contiguous()
     return keys, values
+
+
+class Pass:
+    """A forward pass of a model over one step, and a draw for each of its last tokens."""
+
+    def __init__(self, setup: Setup, model: Decoder, batch: ForwardBatch, blocks: int) -> None:
+        config, ops = model.config, setup.ops
+        tokens, rows = int((batch.host or batch).counts[0]), int((batch.host or batch).counts[2])
+        self.model, self.ops, self.batch = model, ops, batch
+        self.layers = make_kv_cache(config, ops, [blocks], 64).layers
+        self.buffers = Buffers.make(config, ops, tokens, rows)
+        self.sampler = make_sampler(setup, config.vocab_size, rows)
+        self.tokens = torch.zeros(rows, dtype=torch.int64, device=setup.device)
+
+    def __call__(self) -> None:
+        self.model.forward(self.ops, self.batch, self.layers, self.buffers)
+        self.sampler.sample(self.buffers.logits, self.tokens)

@@ -119,8 +119,9 @@ def decoder(setup: Setup, shape: Shape, form: str, tensors: dict[str, Tensor] | 
     """
     ops = setup.ops
     gain = torch.ones(shape.hidden, device=setup.device)
-    angles = plain(1e4, shape.dim).table(setup.size(40_000, 512))
-    rope = type(angles)(angles.cos.to(setup.device), angles.sin.to(setup.device))
+    places = setup.size(40_000, 512)
+    angles = plain(1e4, shape.dim).table(places, setup.device)
+    rope = angles.reach(places)
 
     def pack(i: int, name: str, parts: list[str], gated: bool = False) -> object:
         if tensors is None:
@@ -143,16 +144,17 @@ def decoder(setup: Setup, shape: Shape, form: str, tensors: dict[str, Tensor] | 
     layers = [
         Layer(
             rope=rope, attention_norm=norm, qkv=pack(i, "qkv", [f"self_attn.{x}" for x in "qkv"]),
-            q_norm=None, k_norm=None, sinks=None, output=pack(i, "output", ["self_attn.o"]),
+            q_norm=None, k_norm=None, v_norm=None, sinks=None, output=pack(i, "output", ["self_attn.o"]),
             attention_post_norm=None, ffn_norm=norm,
             feed_forward=(
                 pack(i, "gate_up", ["mlp.gate", "mlp.up"], True), pack(i, "down", ["mlp.down"])
             ),
-            ffn_post_norm=None,
+            ffn_post_norm=None, beside=None, told=None, factor=1.0,
         )
         for i in range(shape.layers)
     ]  # fmt: skip
-    return Decoder(_config(shape), top("model.embed_tokens"), tuple(layers), norm, top("lm_head"))
+    head = top("lm_head")
+    return Decoder(_config(shape), top("model.embed_tokens"), None, tuple(layers), norm, head, (angles,))
 
 
 def _config(shape: Shape) -> ModelConfig:

@@ -14,7 +14,9 @@ import sys
 import traceback
 from typing import Any
 
-# load   seqs, context                  -> seconds                 (again: load again)
+# load   seqs, context, keep?           -> seconds                 (again: load again); keep: a folder
+#                                         for what other processes need not compute again
+# close                                 -> nothing                 the model; all is kept by then
 # run    prompts, tokens, late?, share? -> ids, times              late: {"prompt": [...], "after": 32}
 # sizes                                 -> weights, kv             in bytes
 # score  ids, keep, path                -> logprobs                the first `keep` logits go to path, as .npy

@@ -23,6 +23,7 @@ def figures(name: str, speed: float = 10) -> Figures:
         ("decode", 10),
         ("batch", 80),
         ("prefix", 10),
+        ("reopen", 10),
         ("mixed", 3),
         ("load", 0.1),
     ],
@@ -52,8 +53,8 @@ def test_batch_counts_as_many_chats_as_were_asked_for() -> None:
         assert batch(side, 0, chats=3) == {"tokens_per_s": pytest.approx(30), "chats": 3}
 
 
-def test_a_rate_begins_where_the_last_chat_has_its_first_token() -> None:
-    assert rate([[0.0, 1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]) == pytest.approx(3 / 2)
+def test_a_rate_counts_what_comes_while_all_chats_are_answering() -> None:
+    assert rate([[0.0, 1.0, 2.0, 3.0], [1.5, 2.5, 3.5, 9.0]]) == pytest.approx(3 / 1.5)
 
 
 def test_prompts_are_as_long_as_asked_for_the_same_each_time_and_share_no_beginning() -> None:
