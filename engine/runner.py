@@ -92,7 +92,7 @@ class Runner:
             if pairs := [(copy.source, copy.target) for copy in plan.copies if copy.kind == kind]:
                 self.ops.copy_blocks(pool, *zip(*pairs, strict=True))
         self._writer.write(plan.items, self._row_of)
-        self.model.reach(max(item.start + item.num_tokens for item in plan.items))
+        self.model.reach(max((item.start + item.num_tokens for item in plan.items), default=0))
         host = self.batch.host  # of a card
         awaited = len(self.logits) if self._row_of else 0
         assert host is None or is_sound(host, *self._limits, awaited), "a step names what is not there"

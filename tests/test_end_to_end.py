@@ -67,7 +67,7 @@ def test_a_newcomer_talks_to_a_real_model(link: str, browser: Browser) -> None:
         page.keyboard.press("Escape")
     figures = page.locator("#talk .figures").last
     expect(figures).to_contain_text(" cached", timeout=LOADED_MS)
-    cached = re.search(r"(\d+) of (\d+) prompt", figures.text_content() or "")
+    cached = re.search(r"(\d+) of (\d+) cached", figures.text_content() or "")
     assert cached and 0 < int(cached[1]) < int(cached[2])  # the conversation before was not computed again
     page.reload()
     usable(page)

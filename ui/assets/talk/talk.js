@@ -83,7 +83,8 @@
     if (wanted) (find(`[data-tool="${wanted}"]`) ?? find(""))?.focus();
     if (wanted && wanted !== focused) octavo.focusOn = null;
     const who = about.role === "user" ? w.you : w.answer; // Gradio's own label repeats the whole message
-    row.querySelector("[data-testid]")?.setAttribute("aria-label", who);
+    const said = row.querySelector("[data-testid]");
+    if (said && said.ariaLabel !== who) Object.assign(said, { role: "group", ariaLabel: who });
     row.classList.toggle("is-growing", about.streaming);
   }
   function decorate({ notes, busy }) {
