@@ -18,12 +18,12 @@ import torch
 
 from app.settings import Home
 from engine import LLM, Delta, EngineConfig, Finish, SamplingParams
-from engine.detokenizer import Detokenizer
-from engine.device import usable_cores
-from engine.forward import Forward
+from engine.fitting.device import usable_cores
+from engine.running.forward import Forward
+from engine.scheduling.sequence import Sequence
 from engine.scoring import picked
-from engine.sequence import Sequence
 from engine.service import Job, JobStream
+from engine.text.detokenizer import Detokenizer
 from kernels import Ops, select
 
 from .peers.pipe import serve

@@ -19,8 +19,8 @@ from numba import types
 
 from app.settings import Home
 from engine import LLM, EngineConfig
-from engine.plan import PlanItem
-from engine.sequence import Sequence
+from engine.scheduling.plan import PlanItem
+from engine.scheduling.sequence import Sequence
 from kernels.cpu import ops, walk
 from kernels.cpu.emit import I64, Emitter, Value, emitted
 from kernels.cpu.layout import GROUP

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.checkpoints import read_gguf
-from engine.tokenizer import Tokenizer
+from engine.text.tokenizer import Tokenizer
 
 from .sides import Contender, Figures, Side, contender
 

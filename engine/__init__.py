@@ -10,17 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .abilities import DeviceFacts as DeviceFacts
-    from .choice import (
-        FORMATS as FORMATS,
-        Choice as Choice,
-        Fit as Fit,
-        ModelShape as ModelShape,
-        choose_variant as choose_variant,
-        not_served as not_served,
-    )
     from .config import QUANTIZATIONS as QUANTIZATIONS, EngineConfig as EngineConfig
-    from .device import detect as detect, read_speed as read_speed
     from .errors import (
         BadCheckpoint as BadCheckpoint,
         BadRequest as BadRequest,
@@ -31,22 +21,32 @@ if TYPE_CHECKING:
         TemplateError as TemplateError,
         UnsupportedModel as UnsupportedModel,
     )
+    from .fitting.abilities import DeviceFacts as DeviceFacts
+    from .fitting.choice import (
+        FORMATS as FORMATS,
+        Choice as Choice,
+        Fit as Fit,
+        ModelShape as ModelShape,
+        choose_variant as choose_variant,
+        not_served as not_served,
+    )
+    from .fitting.device import detect as detect, read_speed as read_speed
+    from .fitting.inventory import Tensors as Tensors
+    from .fitting.memory_plan import KindFacts as KindFacts, MemoryPlan as MemoryPlan, in_words as in_words
     from .inspection import (
         Inspection as Inspection,
         inspect_checkpoint as inspect_checkpoint,
         shape_of as shape_of,
     )
-    from .inventory import Tensors as Tensors
     from .llm import LLM as LLM
-    from .memory_plan import KindFacts as KindFacts, MemoryPlan as MemoryPlan, in_words as in_words
     from .models.families import GGUF_FAMILIES as GGUF_FAMILIES, HF_FAMILIES as HF_FAMILIES
     from .packed_cache import packed_file as packed_file
-    from .pool_picture import (
+    from .scheduling.pool_picture import (
         Group as Group,
         MemoryPicture as MemoryPicture,
         PoolPicture as PoolPicture,
     )
-    from .recent import Second as Second
+    from .scheduling.recent import Second as Second
     from .scoring import Perplexity as Perplexity, perplexity as perplexity
     from .tiers.opening import disk_picture as disk_picture
     from .tiers.picture import TierPicture as TierPicture
@@ -74,17 +74,17 @@ _NAMES = {
     "types": "THINKS THOUGHT FinishReason Priority SamplingParams Message Request Usage Delta Finish Stream "
     "Backend EngineStats Estimate",
     "config": "EngineConfig QUANTIZATIONS",
-    "memory_plan": "KindFacts MemoryPlan in_words",
-    "abilities": "DeviceFacts",
-    "choice": "FORMATS Choice Fit ModelShape choose_variant not_served",
-    "device": "detect read_speed",
+    "fitting.memory_plan": "KindFacts MemoryPlan in_words",
+    "fitting.abilities": "DeviceFacts",
+    "fitting.choice": "FORMATS Choice Fit ModelShape choose_variant not_served",
+    "fitting.device": "detect read_speed",
     "inspection": "Inspection inspect_checkpoint shape_of",
-    "inventory": "Tensors",
+    "fitting.inventory": "Tensors",
     "llm": "LLM",
     "models.families": "GGUF_FAMILIES HF_FAMILIES",
     "packed_cache": "packed_file",
-    "pool_picture": "Group MemoryPicture PoolPicture",
-    "recent": "Second",
+    "scheduling.pool_picture": "Group MemoryPicture PoolPicture",
+    "scheduling.recent": "Second",
     "scoring": "Perplexity perplexity",
     "tiers.opening": "disk_picture",
     "tiers.picture": "TierPicture",

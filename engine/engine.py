@@ -15,20 +15,20 @@ from collections import deque
 from collections.abc import Callable, Sequence as Seq
 from dataclasses import dataclass
 
-from .block_pool import BlockPool, Chain, Identity
 from .config import EngineConfig
-from .device_sampler import Sampled
 from .errors import DeviceFull, EngineError
-from .memory_plan import MemoryPlan, ModelFacts
-from .pace import STRETCH, Pace
-from .plan import Plan, Progress
-from .pool_picture import MemoryPicture, draw
-from .recent import Recent
-from .runner import Runner
-from .scheduler import Scheduler
-from .sequence import Sequence
-from .smaller_steps import run_in_pieces
-from .speculation import Speculation
+from .fitting.memory_plan import MemoryPlan, ModelFacts
+from .running.device_sampler import Sampled
+from .running.runner import Runner
+from .running.smaller_steps import run_in_pieces
+from .scheduling.block_pool import BlockPool, Chain, Identity
+from .scheduling.pace import STRETCH, Pace
+from .scheduling.plan import Plan, Progress
+from .scheduling.pool_picture import MemoryPicture, draw
+from .scheduling.recent import Recent
+from .scheduling.scheduler import Scheduler
+from .scheduling.sequence import Sequence
+from .scheduling.speculation import Speculation
 from .tiers.tiers import Tiers
 from .types import EngineStats
 

@@ -16,18 +16,18 @@ import numpy as np
 import torch
 
 from .checkpoints import Checkpoint, open_checkpoint
-from .choice import ModelShape
 from .errors import EngineError, TemplateError
+from .fitting.choice import ModelShape
+from .fitting.inventory import Tensors, take_inventory
+from .fitting.model_facts import fingerprint
 from .formats import check_quantization, to_vector, to_weight
 from .formats.stored import FLOATS
-from .inventory import Tensors, take_inventory
-from .kv_cache import kind_facts
-from .model_facts import fingerprint
 from .models import ModelConfig, read_config
 from .models.families import GGUF_TOP
 from .preparing import check_vocabulary
-from .templates import TemplateRenderer, Turn
-from .tokenizer import Tokenizer
+from .running.kv_cache import kind_facts
+from .text.templates import TemplateRenderer, Turn
+from .text.tokenizer import Tokenizer
 
 Made = TypeVar("Made")
 USER, ASSISTANT = ("user", "Hello"), ("assistant", "Hi")

@@ -15,30 +15,30 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from .abilities import PROCESSOR, SERVED
-from .agreement import check_agreement
 from .config import EngineConfig
-from .detokenizer import Detokenizer
-from .device import detect
 from .engine import Engine, make_engine
 from .errors import EngineError
-from .give_back import trim
-from .measured_runner import make_runner
-from .memory_plan import MemoryPlan, ModelFacts
+from .fitting.abilities import PROCESSOR, SERVED
+from .fitting.device import detect
+from .fitting.memory_plan import MemoryPlan, ModelFacts
+from .fitting.precision import plan_again
 from .models import load_decoder
 from .packed_cache import PackedCache, open_cache
-from .pool_picture import MemoryPicture
-from .precision import plan_again
 from .preparing import prepare
-from .prompt import build_prompt
-from .reply_start import start_reply
-from .runner import Runner
-from .sequence import Sequence
+from .running.agreement import check_agreement
+from .running.give_back import trim
+from .running.measured_runner import make_runner
+from .running.runner import Runner
+from .scheduling.pool_picture import MemoryPicture
+from .scheduling.sequence import Sequence
 from .service import EngineService, Job, JobStream
-from .templates import TemplateRenderer
+from .text.detokenizer import Detokenizer
+from .text.prompt import build_prompt
+from .text.reply_start import start_reply
+from .text.templates import TemplateRenderer
+from .text.tokenizer import Tokenizer, well_formed
 from .tiers.opening import open_tiers, swap_space
 from .tiers.tiers import Tiers
-from .tokenizer import Tokenizer, well_formed
 from .types import (
     Delta,
     EngineStats,

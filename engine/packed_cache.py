@@ -34,8 +34,8 @@ import numpy as np
 from kernels import Ops, Packed, Storage, Stored
 
 from .checkpoints import Checkpoint
-from .device import usable_cores
-from .memory_plan import GIB, in_words
+from .fitting.device import usable_cores
+from .fitting.memory_plan import GIB, in_words
 
 MAGIC, HEAD, BORDER = b"OCTAVOPK", struct.Struct("<8sQL"), 64
 CHUNK = 16 << 20  # bytes written at once; between two, a writer can be stopped

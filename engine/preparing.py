@@ -14,19 +14,19 @@ from pathlib import Path
 
 from kernels import Ops
 
-from .abilities import DeviceFacts
 from .checkpoints import Checkpoint, open_checkpoint
 from .config import EngineConfig
 from .errors import BadCheckpoint
+from .fitting.abilities import DeviceFacts
+from .fitting.inventory import is_unquantized
+from .fitting.memory_plan import MemoryFacts
+from .fitting.model_facts import model_facts
+from .fitting.placement import place
+from .fitting.precision import Fit, fit
 from .formats import check_quantization
-from .give_back import trim
-from .inventory import is_unquantized
-from .memory_plan import MemoryFacts
-from .model_facts import model_facts
 from .models import ModelConfig, read_config
-from .placement import place
-from .precision import Fit, fit
-from .tokenizer import Tokenizer
+from .running.give_back import trim
+from .text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)

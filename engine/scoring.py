@@ -15,12 +15,12 @@ from pathlib import Path
 
 from torch import Tensor
 
-from .agreement import check_agreement
 from .config import EngineConfig
 from .errors import BadRequest
-from .forward import Forward
 from .models import ModelConfig, load_decoder
 from .preparing import prepare
+from .running.agreement import check_agreement
+from .running.forward import Forward
 
 WINDOW = 2048  # tokens, of which the model may take fewer
 STEP = 128  # tokens at once: the logits of a large vocabulary take a megabyte each

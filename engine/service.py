@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from .detokenizer import Detokenizer
 from .engine import Engine
 from .errors import DeviceLost, EngineStopped
-from .plan import Progress
-from .sequence import Sequence
+from .scheduling.plan import Progress
+from .scheduling.sequence import Sequence
+from .text.detokenizer import Detokenizer
 from .types import Delta, EngineStats, Estimate, Finish, FinishReason, SamplingParams, Usage
 
 log = logging.getLogger("octavo.engine")

@@ -29,8 +29,8 @@ MAY_IMPORT = {
 }
 # The engine's deciding half; whatever these import belongs to it.
 DECIDING = (
-    *("types", "errors", "config", "memory_plan", "abilities", "choice"),
-    *("sequence", "block_pool", "scheduler"),
+    *("types", "errors", "config", "fitting.memory_plan", "fitting.abilities", "fitting.choice"),
+    *("scheduling.sequence", "scheduling.block_pool", "scheduling.scheduler"),
 )
 HEAVY = ("torch", "gradio", "transformers", "numba", "triton")
 RUNS_CODE = {"pickle", "dill", "cloudpickle", "marshal", "shelve", "joblib"}
@@ -112,7 +112,7 @@ def test_no_cycles() -> None:
 
 
 def test_importing_the_layers_loads_nothing_heavy() -> None:
-    code = "import sys, ui, app, engine, engine.scheduler, kernels; print(*sys.modules)"
+    code = "import sys, ui, app, engine, engine.scheduling.scheduler, kernels; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert not done.stderr
     assert not set(HEAVY) & set(done.stdout.split())
@@ -163,4 +163,4 @@ def reads_environment(node: ast.AST) -> bool:
 def test_environment_variables_are_read_in_one_file() -> None:
     """The helper processes are started with a few of them, unread."""
     readers = {path.as_posix() for path in SOURCES if any(map(reads_environment, ast.walk(tree(path))))}
-    assert readers <= {"app/settings.py", "app/documents/reading.py", "engine/templates.py"}
+    assert readers <= {"app/settings.py", "app/documents/reading.py", "engine/text/templates.py"}

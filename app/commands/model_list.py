@@ -1,6 +1,6 @@
 """What `octavo models` and `octavo models show` print: the catalogue, and how a model would do here.
 
-What fits and which variant is best is the engine's to decide (engine/choice.py); here it becomes words.
+What fits and which variant is best is for engine/fitting/choice.py to decide; here it becomes words.
 """
 
 from __future__ import annotations

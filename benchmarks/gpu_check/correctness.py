@@ -222,8 +222,8 @@ def _rope(setup: Setup) -> float:
 
 
 def _draws(setup: Setup) -> float:
-    """How many of the tokens differ from those that engine/sampler.py draws."""
-    from engine.sampler import SamplingRow, sample, uniform
+    """How many of the tokens differ from those that engine/running/sampler.py draws."""
+    from engine.running.sampler import SamplingRow, sample, uniform
     from engine.types import SamplingParams
 
     vocabulary, rows = setup.size(128256, 300), setup.size(8, 2)

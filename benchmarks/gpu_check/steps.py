@@ -10,8 +10,8 @@ from dataclasses import fields, replace
 import torch
 from torch import Tensor
 
-from engine.kv_cache import make_kv_cache
 from engine.models.decoder import Buffers, Decoder
+from engine.running.kv_cache import make_kv_cache
 from kernels import ForwardBatch, KVLayer, head_bytes, read_pool
 from kernels.triton.sampling import Draw, Sampler
 

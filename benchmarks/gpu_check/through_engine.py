@@ -14,11 +14,11 @@ import torch
 
 from engine.config import EngineConfig
 from engine.engine import Engine, make_engine
-from engine.kv_cache import kind_facts
-from engine.memory_plan import MemoryPlan, ModelFacts
+from engine.fitting.memory_plan import MemoryPlan, ModelFacts
 from engine.models.decoder import Decoder
-from engine.runner import Runner
-from engine.sequence import Sequence
+from engine.running.kv_cache import kind_facts
+from engine.running.runner import Runner
+from engine.scheduling.sequence import Sequence
 from engine.types import SamplingParams
 
 from .report import Row, judged

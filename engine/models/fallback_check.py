@@ -5,7 +5,7 @@
 
 The code is followed once, on tensors without numbers, to see what it asks of attention. It is what is
 installed as transformers; programs in a model's folder are never looked at. That numbers come out as they do
-there is shown when the weights are loaded (engine/agreement.py).
+there is shown when the weights are loaded (engine/running/agreement.py).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import torch
 from kernels import Experts, Norm, Ops, Packed
 
 from ..checkpoints import Checkpoint
-from ..device import usable_cores
+from ..fitting.device import usable_cores
 from ..packed_cache import PackedCache
 from .config import ModelConfig
 from .decoder import Beside, Decoder, Layer

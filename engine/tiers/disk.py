@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import groupby
 from operator import attrgetter
 
-from ..block_pool import Chain
+from ..scheduling.block_pool import Chain
 from .segments import Block, Contents, Place, Seal, read_records
 from .store import FAILED, BlockStore, Key
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 
-from ..block_pool import Chain
+from ..scheduling.block_pool import Chain
 from .segments import Contents
 
 BYTES_PER_S = 2e9  # a careful guess: it is memory

@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..config import EngineConfig
-from ..memory_plan import GIB, MemoryFacts, ModelFacts
-from ..scheduler import Scheduler
+from ..fitting.memory_plan import GIB, MemoryFacts, ModelFacts
+from ..scheduling.scheduler import Scheduler
 from .disk import Disk
 from .host import Host
 from .picture import TierPicture

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from ..block_pool import Chain
+from ..scheduling.block_pool import Chain
 
 HEAD = struct.Struct("<8s16s16s16sLLQ")
 MAGIC, MARKED = b"OCTAVOKV", 24  # what the mark does not cover: the magic and itself

@@ -19,9 +19,9 @@ from functools import partial
 from typing import Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
-from ..block_pool import PADDING, Chain
-from ..scheduler import Scheduler
-from ..sequence import Sequence
+from ..scheduling.block_pool import PADDING, Chain
+from ..scheduling.scheduler import Scheduler
+from ..scheduling.sequence import Sequence
 from .disk import Disk
 from .host import Host
 from .picture import TierPicture

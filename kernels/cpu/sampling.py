@@ -1,8 +1,9 @@
 """Tokens drawn from a step's logits, a row by one thread.
 
-Candidates are engine/sampler.py's: after top-k, top-p and min-p, in this order, the heaviest first, of equal
-ones those that come first in the vocabulary. Nothing is sorted: the weight that bounds them, and that of the
-token drawn, are searched for bit by bit, among the likely ones or, where these do not suffice, among all.
+Candidates are engine/running/sampler.py's: after top-k, top-p and min-p, in this order, the heaviest first,
+of equal ones those that come first in the vocabulary. Nothing is sorted: the weight that bounds them, and
+that of the token drawn, are searched for bit by bit, among the likely ones or, where these do not suffice,
+among all.
 """
 
 from __future__ import annotations

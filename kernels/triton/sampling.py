@@ -1,4 +1,4 @@
-"""From logits to tokens on the device, as engine/sampler.py defines it, without sorting a vocabulary.
+"""From logits to tokens on the device, as engine/running/sampler.py defines it, without sorting a vocabulary.
 
     sampler = Sampler(device, rows, vocabulary, slots)   static buffers: a recorded step replays it
     sampler.set([Draw(...), ...])                        what each row is drawn with, from the host

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from functools import partial
 from random import Random
 
-from engine.block_pool import Chain
+from engine.scheduling.block_pool import Chain
 
 
 class FakeDisk:

@@ -10,18 +10,18 @@ from types import SimpleNamespace
 
 import torch
 
-from engine.block_pool import BlockPool, Chain, Identity
 from engine.checkpoints import open_checkpoint
 from engine.engine import Engine
-from engine.kv_cache import kind_facts
-from engine.memory_plan import MemoryPlan
+from engine.fitting.memory_plan import MemoryPlan
 from engine.models import load_decoder, read_config
-from engine.pace import Pace
-from engine.plan import Plan
-from engine.runner import Runner
-from engine.scheduler import Scheduler
-from engine.sequence import Sequence
-from engine.speculation import MOST_IN_STEP
+from engine.running.kv_cache import kind_facts
+from engine.running.runner import Runner
+from engine.scheduling.block_pool import BlockPool, Chain, Identity
+from engine.scheduling.pace import Pace
+from engine.scheduling.plan import Plan
+from engine.scheduling.scheduler import Scheduler
+from engine.scheduling.sequence import Sequence
+from engine.scheduling.speculation import MOST_IN_STEP
 from engine.tiers.disk import Disk
 from engine.tiers.host import Host
 from engine.tiers.segments import Seal

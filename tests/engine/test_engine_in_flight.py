@@ -13,10 +13,10 @@ import torch
 
 import kernels
 from engine import LLM, Delta, EngineConfig, Finish, Message, Request
-from engine.block_pool import PADDING
 from engine.errors import DeviceLost
-from engine.plan import UNKNOWN, Plan
-from engine.sequence import Sequence
+from engine.scheduling.block_pool import PADDING
+from engine.scheduling.plan import UNKNOWN, Plan
+from engine.scheduling.sequence import Sequence
 from engine.types import FinishReason, SamplingParams
 from kernels import ForwardBatch, Ops
 from kernels.ops import Sampler as SamplerProtocol

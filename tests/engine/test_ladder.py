@@ -16,9 +16,9 @@ import pytest
 import torch
 
 import kernels
-from engine.pace import Pace
-from engine.sequence import Sequence
-from engine.speculation import Speculation
+from engine.scheduling.pace import Pace
+from engine.scheduling.sequence import Sequence
+from engine.scheduling.speculation import Speculation
 from engine.types import FinishReason, SamplingParams
 from kernels import Ops
 from tests.engine.forward import divergence

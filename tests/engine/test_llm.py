@@ -27,8 +27,8 @@ from engine import (
     SamplingParams,
 )
 from engine.errors import DeviceLost
-from engine.placement import backend_options
-from engine.plan import Plan
+from engine.fitting.placement import backend_options
+from engine.scheduling.plan import Plan
 from tests.tiny_models import write_tiny_gguf
 
 SMALL = EngineConfig(num_chats=4, max_num_seqs=8, max_step_tokens=64, threads=2)
@@ -265,14 +265,14 @@ def test_a_lost_device_is_told_apart(tiny: LLM, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_fault_in_sampling_costs_its_own_request(tiny_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where tokens are drawn by sampler.py: on the reference ops."""
-    from engine.sampler import sample
+    from engine.running.sampler import sample
 
     def broken(logits: object, row: object) -> int:
         if row.params.seed == 13:
             raise IndexError("no such place")
         return sample(logits, row)
 
-    monkeypatch.setattr("engine.runner.sample", broken)
+    monkeypatch.setattr("engine.running.runner.sample", broken)
     with closing(LLM.load(tiny_path, replace(SMALL, backend="reference"))) as llm:
         other = llm.submit(ask("Go on", max_tokens=60))
         finish = listen(llm, ask("hello", seed=13))[2]

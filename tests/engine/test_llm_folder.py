@@ -24,7 +24,7 @@ from engine import (
     SamplingParams,
 )
 from engine.checkpoints import open_checkpoint
-from engine.model_facts import fingerprint
+from engine.fitting.model_facts import fingerprint
 from tests.engine.test_llm import ask, lasting_threads, listen
 from tests.tiny_folders import write_tiny_folder
 from tests.tiny_tokenizers import KINDS, write_tokenizer
@@ -144,11 +144,11 @@ def test_a_tokenizer_of_another_model(tmp_path: Path) -> None:
 
 
 def test_a_model_larger_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import engine.placement
+    import engine.fitting.placement
 
     write_tiny_folder(tmp_path)
-    little = replace(engine.placement.detect(), memory_total=2**20, memory_available=2**19)
-    monkeypatch.setattr(engine.placement, "detect", lambda *given, **more: little)
+    little = replace(engine.fitting.placement.detect(), memory_total=2**20, memory_available=2**19)
+    monkeypatch.setattr(engine.fitting.placement, "detect", lambda *given, **more: little)
     before = lasting_threads()
     with pytest.raises(ModelTooLarge, match=r"\d"):
         LLM.load(tmp_path, EXACT)

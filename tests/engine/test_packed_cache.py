@@ -18,7 +18,7 @@ import pytest
 import kernels
 from engine import LLM, EngineConfig, Message, Request, SamplingParams, packed_cache
 from engine.checkpoints import read_gguf
-from engine.model_facts import fingerprint
+from engine.fitting.model_facts import fingerprint
 from engine.models import Decoder, load_decoder, read_config
 from engine.packed_cache import PackedCache, open_cache
 from kernels import Ops, Packed

@@ -8,7 +8,7 @@ import pytest
 
 from engine import BadRequest, EngineConfig
 from engine.preparing import name_of, prepare
-from engine.vocabulary import Texts
+from engine.text.vocabulary import Texts
 from tests.tiny_folders import write_tiny_folder
 from tests.tiny_models import write_tiny_gguf
 

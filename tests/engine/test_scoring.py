@@ -12,7 +12,7 @@ import torch
 from engine import BadRequest, EngineConfig, UnsupportedModel, perplexity
 from engine.checkpoints import open_checkpoint
 from engine.scoring import STEP, split
-from engine.tokenizer import Tokenizer
+from engine.text.tokenizer import Tokenizer
 from tests.tiny_folders import write_tiny_folder
 from tests.tiny_models import CORPUS, write_tiny_gguf
 

@@ -10,8 +10,8 @@ import torch
 
 import kernels
 from engine.checkpoints import read_gguf
-from engine.forward import Forward
-from engine.tokenizer import Tokenizer
+from engine.running.forward import Forward
+from engine.text.tokenizer import Tokenizer
 
 from .forward import TEXT, divergence, transformers_llama
 

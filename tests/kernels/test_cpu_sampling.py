@@ -1,5 +1,5 @@
-"""Tokens drawn by the processor's kernels are those that engine/sampler.py draws from the same logits, seed
-and position.
+"""Tokens drawn by the processor's kernels are those that engine/running/sampler.py draws from the same
+logits, seed and position.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.sampler import SamplingRow, sample, uniform
+from engine.running.sampler import SamplingRow, sample, uniform
 from engine.types import SamplingParams
 from kernels import Draw
 from kernels.cpu.sampling import CpuSampler

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from engine import Group, MemoryPicture, MemoryPlan, PoolPicture, Second, TierPicture
-from engine.block_pool import BlockPool, PageKind
+from engine.scheduling.block_pool import BlockPool, PageKind
 
 SIZE = 368_640  # bytes of a block of 16 tokens in a model of 30 layers
 SHARED = 24  # blocks that all chats begin with

@@ -15,7 +15,7 @@ from app.models.catalogue import read_catalogue
 from app.models.model_store import ModelStore
 from app.settings import Home, Settings
 from engine import BlockStore, EngineStopped
-from engine.block_pool import Chain, Identity
+from engine.scheduling.block_pool import Chain, Identity
 from engine.tiers.segments import Block, Seal
 from tests.app.fakes import FakeModel, echo, make_home, make_runtime
 

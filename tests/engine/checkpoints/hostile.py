@@ -20,11 +20,11 @@ import engine.llm  # all that loading imports
 import engine.models.fallback_check
 from engine import BadCheckpoint, UnsupportedModel
 from engine.checkpoints import open_checkpoint
+from engine.fitting.model_facts import fingerprint
 from engine.formats import check_quantization
-from engine.model_facts import fingerprint
 from engine.models import read_config
 from engine.preparing import check_vocabulary
-from engine.tokenizer import Tokenizer
+from engine.text.tokenizer import Tokenizer
 
 LIMIT, HANG_S = 64 << 20, 20
 _FORBIDDEN = """exec compile import os.system os.exec os.fork os.posix_spawn os.spawn

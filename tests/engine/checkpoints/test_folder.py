@@ -11,7 +11,7 @@ import pytest
 
 from engine.checkpoints import Checkpoint, open_checkpoint
 from engine.errors import BadCheckpoint, UnsupportedModel
-from engine.tokenizer import Tokenizer
+from engine.text.tokenizer import Tokenizer
 from tests.engine.checkpoints.malformed_folders import (
     BAD,
     FIRST,

@@ -15,8 +15,8 @@ from torch import Tensor
 import kernels
 from engine.checkpoints import open_checkpoint
 from engine.formats import QUANTIZERS, quantize
-from engine.forward import Forward
 from engine.models import load_decoder, read_config
+from engine.running.forward import Forward
 from kernels import Dense, Ops
 from tests.engine.formats.folders import pack_words
 from tests.engine.models.tiny_families import logits_of, make_model, save, text

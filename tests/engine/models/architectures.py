@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 import kernels
-from engine.agreement import check_agreement
 from engine.errors import UnsupportedModel
-from engine.forward import Forward
 from engine.models import fallback_check, read_config
 from engine.models.families import HF_FAMILIES
+from engine.running.agreement import check_agreement
+from engine.running.forward import Forward
 from tests.source_tree import ROOT
 
 from .tiny_architectures import make_architecture, make_config

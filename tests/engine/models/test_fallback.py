@@ -13,10 +13,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import kernels
-from engine.agreement import check_agreement
 from engine.errors import BadCheckpoint, EngineError, UnsupportedModel
-from engine.forward import Forward
 from engine.models import Fallback
+from engine.running.agreement import check_agreement
+from engine.running.forward import Forward
 
 from .architectures import SERVED, documented, outcome
 from .tiny_architectures import WINDOW, make_architecture, make_config

@@ -14,10 +14,10 @@ from safetensors.torch import load_file, save_file
 
 import kernels
 from engine.checkpoints import open_checkpoint
-from engine.forward import Forward
-from engine.kv_cache import kind_facts
 from engine.models import load_decoder, read_config
 from engine.models.families import GGUF_FAMILIES, HF_FAMILIES
+from engine.running.forward import Forward
+from engine.running.kv_cache import kind_facts
 from kernels import Ops
 from tests.source_tree import ROOT
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.block_pool import Chain, Identity
+from engine.scheduling.block_pool import Chain, Identity
 from engine.tiers import disk as module
 from engine.tiers.disk import Disk
 from engine.tiers.segments import SUFFIX, Block, Seal

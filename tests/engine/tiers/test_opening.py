@@ -9,7 +9,7 @@ import pytest
 
 from engine.config import EngineConfig
 from engine.errors import BadRequest
-from engine.memory_plan import GIB, MemoryFacts, ModelFacts
+from engine.fitting.memory_plan import GIB, MemoryFacts, ModelFacts
 from engine.tiers import opening
 from engine.tiers.opening import MOST_DISK, computed_by, disk_picture, disk_quota, swap_space
 

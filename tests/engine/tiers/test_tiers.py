@@ -11,15 +11,15 @@ from types import SimpleNamespace
 import pytest
 
 from engine.engine import Engine
-from engine.pace import Pace
-from engine.sequence import Sequence
+from engine.scheduling.pace import Pace
+from engine.scheduling.sequence import Sequence
 from engine.tiers import tiers as module
 from engine.tiers.disk import Disk
 from engine.tiers.host import Host
 from engine.tiers.segments import Seal
 from engine.tiers.store import BlockStore
 from engine.tiers.tiers import Tiers
-from tests.engine.machine import BLOCK, Machine
+from tests.engine.scheduling.machine import BLOCK, Machine
 
 KEPT = {"group": "chat", "keep": True}
 

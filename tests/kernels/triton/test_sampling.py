@@ -1,4 +1,4 @@
-"""Tokens drawn by the kernels are those that engine/sampler.py draws from the same logits, seed and
+"""Tokens drawn by the kernels are those that engine/running/sampler.py draws from the same logits, seed and
 position.
 """
 
@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.sampler import SamplingRow, sample, uniform
+from engine.running.sampler import SamplingRow, sample, uniform
 from engine.types import SamplingParams
 from kernels.triton.sampling import Draw, Sampler
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import kernels
-from engine import graphs, runner
+from engine.running import graphs, runner
 from kernels import Dense, ForwardBatch, Norm, Rope
 from kernels.reference import ReferenceOps
 from kernels.triton import TritonOps, targets
