@@ -25,7 +25,7 @@ LARGEST_CHAT = 64 * 2**20  # of the text of one conversation
 DEEPEST = 64  # values within values
 PART = 2**16
 CONVERSATIONS = re.compile(r"(.*/)?conversations(-\d+)?\.json")
-BROKEN = "This file can't be read as JSON: {}. Nothing was imported."
+BROKEN = "This file can't be read as JSON: it is none, is damaged or cut short. Nothing was imported."
 
 Tell = Callable[[float], None]
 Found = Conversation | GivenDocument | None
@@ -109,8 +109,7 @@ def values(file: IO[bytes], tell: Callable[[int], None] = lambda done: None) -> 
     except StopIteration:
         raise NotImported("This file is empty. Nothing was imported.") from None
     except (ijson.JSONError, ValueError, ArithmeticError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise NotImported(BROKEN.format(said)) from error
+        raise NotImported(BROKEN) from error
 
 
 def _items(events: Iterator[tuple[str, Any]], counted: _Counted) -> Iterator[Any]:

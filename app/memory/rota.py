@@ -48,7 +48,7 @@ class Rota:
 
     def __init__(self, settings: Settings, models: ModelStore, secret: bytes, load: Loader) -> None:
         self.settings, self.closed = settings, False
-        self.changed = threading.Condition()
+        self.changed, self._following = threading.Condition(), threading.Lock()
         self.model: LoadedModel | None = None
         self.turned_to = settings.model  # in memory, or the last that should have been
         self.context_length = 0  # of the last model that was ready
@@ -115,12 +115,17 @@ class Rota:
                 patience = self._patience()
                 if patience is not None and patience <= 0:
                     return ""
-                model, free = self.model, self.settings.keep_free_bytes
-                naps = [patience, FOLLOW_S if model and free else None, LOOK_S if self.line else None]
+                model, follows = self.model, self.settings.keep_free_bytes > 0
+                naps = [patience, FOLLOW_S if model and follows else None, LOOK_S if self.line else None]
                 self.changed.wait(min((nap for nap in naps if nap is not None), default=None))
-            if model and free and time.monotonic() - followed >= FOLLOW_S:
+            if model and follows and time.monotonic() - followed >= FOLLOW_S:
                 followed = time.monotonic()
-                _keep_free(model, free)
+                self.follow(model)
+
+    def follow(self, model: LoadedModel) -> None:
+        """Have it leave as much memory free as the settings say now. Of several threads the last says it."""
+        with self._following, contextlib.suppress(EngineError):  # it has stopped; whoever asks it is told why
+            model.keep_free(self.settings.keep_free_bytes)
 
     def _patience(self) -> float | None:
         """Seconds until an idle model is let go of; None: never."""
@@ -153,7 +158,7 @@ class Rota:
         try:
             model = find_and_load(settings, self._models, self._secret, self._progress, self._load, target)
             if settings.keep_free:
-                _keep_free(model, settings.keep_free_bytes)
+                self.follow(model)
         except (AppError, EngineError) as failed:
             error = failed
         with self.changed:
@@ -184,8 +189,3 @@ class Rota:
                 message, progress = f"The model is loading: {words}.", begin + part * (end - begin)
                 self.status = replace(self.status, message=message, progress=progress)
             self.changed.notify_all()
-
-
-def _keep_free(model: LoadedModel, num_bytes: int) -> None:
-    with contextlib.suppress(EngineError):  # it has stopped; whoever asks it is told why
-        model.keep_free(num_bytes)

@@ -245,7 +245,7 @@ class Runtime:
             model = rota.model if changed else None
             rota.changed.notify_all()
         if model:
-            model.keep_free(settings.keep_free_bytes)
+            rota.follow(model)
 
     # ---- waiting and ending
 

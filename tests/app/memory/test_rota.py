@@ -208,6 +208,34 @@ def test_keep_free_is_told_to_the_model_that_is_there_and_to_the_next(shelf: She
     assert shelf.models[1].kept_free[-1] == 0
 
 
+def test_what_is_kept_free_is_what_was_said_last(
+    shelf: Shelf, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the model takes to follow what was said before."""
+    model, begun, go_on = shelf.models[0], threading.Event(), threading.Event()
+
+    def slowly(num_bytes: int) -> None:
+        if num_bytes:
+            begun.set()
+            assert go_on.wait(PATIENCE_S)
+        model.kept_free.append(num_bytes)
+
+    monkeypatch.setattr(model, "keep_free", slowly)
+    settings = Settings(shelf.home, model=shelf.path("verso"), keep_free=1.5)
+    changes = [
+        threading.Thread(target=runtime.adopt, args=[each])
+        for each in (settings, replace(settings, keep_free=0.0))
+    ]
+    changes[0].start()
+    assert begun.wait(PATIENCE_S)
+    changes[1].start()
+    changes[1].join(0.1)
+    go_on.set()
+    for change in changes:
+        change.join(PATIENCE_S)
+    assert model.kept_free[-1] == 0
+
+
 def test_an_unknown_model_is_refused(runtime: Runtime) -> None:
     with pytest.raises(AppError):
         runtime.load("no-such-model")

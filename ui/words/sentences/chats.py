@@ -87,8 +87,8 @@ CHATS = {
     "A conversation in this file is none that Octavo knows. Nothing was imported.": (
         "文件中某个对话的格式无法识别。未导入任何内容。"
     ),
-    "This file can't be read as JSON: {why}. Nothing was imported.": (
-        "无法将此文件作为 JSON 读取：{why}。未导入任何内容。"
+    "This file can't be read as JSON: it is none, is damaged or cut short. Nothing was imported.": (
+        "无法将此文件作为 JSON 读取：它不是 JSON、已损坏或不完整。未导入任何内容。"
     ),
     "Another file is being imported. Wait until it is done.": "正在导入另一个文件，请等它完成。",
     "The file could not be kept: {why} ({free} free).": "文件未能保存：{why}（剩余 {free}）。",
