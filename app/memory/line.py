@@ -59,17 +59,11 @@ class Line:
         return served
 
 
-class Running:
-    """The stream of a request that the model in memory has; `ended` is called when it is over."""
+class _Relay:
+    """What a stream says that is perhaps not there yet."""
 
-    def __init__(self, ended: Callable[[Running], None]) -> None:
-        self._ended = ended
+    def __init__(self) -> None:
         self._stream: Stream | None = None
-
-    def over(self, stream: Stream) -> Running:
-        """Now it is this stream."""
-        self._stream = stream
-        return self
 
     @property
     def prompt_tokens(self) -> int:
@@ -81,6 +75,24 @@ class Running:
         """See Stream."""
         return self._stream.read_tokens if self._stream is not None else 0
 
+    def cancel(self) -> None:
+        """See Stream."""
+        if self._stream is not None:
+            self._stream.cancel()
+
+
+class Running(_Relay):
+    """The stream of a request that the model in memory has; `ended` is called when it is over."""
+
+    def __init__(self, ended: Callable[[Running], None]) -> None:
+        super().__init__()
+        self._ended = ended
+
+    def over(self, stream: Stream) -> Running:
+        """Now it is this stream."""
+        self._stream = stream
+        return self
+
     def __iter__(self) -> Iterator[Delta | Finish]:
         assert self._stream is not None
         try:
@@ -91,13 +103,8 @@ class Running:
         finally:
             self._ended(self)
 
-    def cancel(self) -> None:
-        """See Stream."""
-        if self._stream is not None:
-            self._stream.cancel()
 
-
-class Waiting:
+class Waiting(_Relay):
     """The stream of a request that came before its model. Iterating raises what submit would have raised.
 
     `wait` sleeps until the place is served, or until what it is given says so after a `wake`.
@@ -110,19 +117,9 @@ class Waiting:
         wake: Callable[[], None],
         submit: Callable[[Place], Stream],
     ) -> None:
+        super().__init__()
         self._place, self._wait, self._wake, self._submit = place, wait, wake, submit
         self._cancelled = threading.Event()
-        self._stream: Stream | None = None
-
-    @property
-    def prompt_tokens(self) -> int:
-        """See Stream."""
-        return self._stream.prompt_tokens if self._stream is not None else 0
-
-    @property
-    def read_tokens(self) -> int:
-        """See Stream."""
-        return self._stream.read_tokens if self._stream is not None else 0
 
     def __iter__(self) -> Iterator[Delta | Finish]:
         self._wait(self._place, self._cancelled.is_set)
@@ -139,5 +136,4 @@ class Waiting:
         """See Stream."""
         self._cancelled.set()
         self._wake()
-        if self._stream is not None:
-            self._stream.cancel()
+        super().cancel()

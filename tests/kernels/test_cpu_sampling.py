@@ -13,13 +13,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.running.sampler import SamplingRow, sample, uniform
+from engine.running.sampler import SamplingRow, sample
 from engine.types import SamplingParams
 from kernels import Draw
 from kernels.cpu.sampling import CpuSampler
 from kernels.cpu.threads import Team
-
-VOCABULARY, SEED = 300, 7  # not a whole number of vectors
+from tests.kernels.draws import CASES, SEED, VOCABULARY, draw, wanted
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +26,6 @@ def team() -> Iterator[Team]:
     team = Team(2)
     yield team
     team.close()
-
-
-def draw(params: SamplingParams, position: int, slot: int = -1) -> Draw:
-    penalties = params.repetition_penalty, params.frequency_penalty, params.presence_penalty
-    share = uniform(SEED, position)
-    return Draw(params.temperature, params.top_p, params.min_p, *penalties, params.top_k, slot, share)
 
 
 def drawn(sampler: CpuSampler, logits: Tensor, draws: list[Draw]) -> list[int]:
@@ -43,27 +36,12 @@ def drawn(sampler: CpuSampler, logits: Tensor, draws: list[Draw]) -> list[int]:
     return out.tolist()
 
 
-def wanted(logits: Tensor, params: SamplingParams, positions: list[int]) -> list[int]:
-    return [sample(row.numpy(), SamplingRow(params, SEED, at)) for row, at in zip(logits, positions)]
-
-
 def compare(team: Team, logits: Tensor, **params: Any) -> list[int]:
     asked, positions = SamplingParams(**params), list(range(len(logits)))
     sampler = CpuSampler(team, len(logits), logits.shape[1], 1)
     found = drawn(sampler, logits, [draw(asked, at) for at in positions])
     assert found == wanted(logits, asked, positions)
     return found
-
-
-CASES = {
-    "greedy": {"temperature": 0.0},
-    "of all": {"temperature": 1.0, "top_p": 1.0},
-    "top-p": {"temperature": 0.8, "top_p": 0.9},
-    "top-k": {"temperature": 1.0, "top_p": 1.0, "top_k": 5},
-    "min-p": {"temperature": 1.0, "top_p": 1.0, "min_p": 0.05},
-    "all three": {"temperature": 0.7, "top_p": 0.8, "top_k": 20, "min_p": 0.01},
-    "one": {"temperature": 2.0, "top_p": 1.0, "top_k": 1},
-}
 
 
 @pytest.mark.parametrize("params", CASES.values(), ids=CASES)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,37 +16,13 @@ import pytest
 from app.chats.answer import Answer
 from app.chats.chat import ChatService
 from app.chats.records import Reply
-from app.chats.store import ChatStore
 from app.chats.tree import Tree
 from app.errors import AppError, StoreError, UnknownChat
-from app.settings import Home, Settings
-from engine import FinishReason, Priority, PromptTooLong, SamplingParams
-from tests.app.fakes import PATIENCE_S, FakeModel, FakeStream, echo, make_home, make_runtime
+from app.settings import Home
+from engine import FinishReason, Priority, PromptTooLong
+from tests.app.chats.conftest import SAMPLING, open_chats
+from tests.app.fakes import PATIENCE_S, FakeModel, FakeStream, echo, make_home
 from tests.source_tree import ROOT
-
-SAMPLING = SamplingParams(temperature=0.25, seed=7)
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
-
-
-@pytest.fixture
-def model() -> FakeModel:
-    return FakeModel()
-
-
-@pytest.fixture
-def chats(home: Home, model: FakeModel) -> Iterator[ChatService]:
-    service = open_chats(home, model)
-    yield service
-    service.close()
-
-
-def open_chats(home: Home, model: FakeModel, gate: threading.Event | None = None) -> ChatService:
-    settings = Settings(home, system_prompt="Be brief.", sampling=SAMPLING)
-    return ChatService(ChatStore(home / "chats.db"), make_runtime(home, model, gate), settings)
 
 
 def until(chats: ChatService, chat: str, true: Callable[[], bool]) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from app.chats.chat import ChatService
@@ -14,25 +11,9 @@ from app.errors import AppError
 from app.models.own_models import OwnModels
 from app.settings import Home, Settings
 from engine import FinishReason, SamplingParams
-from tests.app.chats.test_chat import ask, open_chats, texts, until, until_idle
-from tests.app.fakes import FakeModel, FakeStream, make_home, make_runtime
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
-
-
-@pytest.fixture
-def model() -> FakeModel:
-    return FakeModel()
-
-
-@pytest.fixture
-def chats(home: Home, model: FakeModel) -> Iterator[ChatService]:
-    service = open_chats(home, model)
-    yield service
-    service.close()
+from tests.app.chats.conftest import open_chats
+from tests.app.chats.test_chat import ask, texts, until, until_idle
+from tests.app.fakes import FakeModel, FakeStream, make_runtime
 
 
 def ids(chats: ChatService, chat: str) -> list[int]:

@@ -12,7 +12,8 @@ from app.chats.compactor import Job
 from app.chats.conversation import SUM_UP
 from app.errors import AppError
 from engine import FinishReason, PromptTooLong
-from tests.app.chats.test_chat import open_chats, until, until_idle
+from tests.app.chats.conftest import open_chats
+from tests.app.chats.test_chat import until, until_idle
 from tests.app.fakes import PATIENCE_S, FakeModel, make_home
 
 

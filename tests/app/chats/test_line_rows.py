@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from app.chats.chat import ChatService
 from app.chats.comparison import Comparison
 from app.errors import AppError
-from app.settings import Home
-from tests.app.chats.test_chat import open_chats, texts, until_idle
+from tests.app.chats.test_chat import texts, until_idle
 from tests.app.chats.test_chat_turns import contents, end, ids
-from tests.app.fakes import PATIENCE_S, FakeModel, make_home
-
-
-@pytest.fixture
-def model() -> FakeModel:
-    return FakeModel()
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return make_home(tmp_path)
-
-
-@pytest.fixture
-def chats(home: Home, model: FakeModel) -> Iterator[ChatService]:
-    service = open_chats(home, model)
-    yield service
-    service.close()
+from tests.app.fakes import PATIENCE_S, FakeModel
 
 
 def test_a_follow_up_goes_below_what_it_was_written_under(chats: ChatService, model: FakeModel) -> None:

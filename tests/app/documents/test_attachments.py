@@ -16,7 +16,8 @@ from app.documents.attachments import DRAFT_LIFE_S, FOLDER, MOST_FILES
 from app.errors import AppError, StoreError, UnknownChat, Unreadable
 from app.settings import Home
 from engine import FinishReason
-from tests.app.chats.test_chat import open_chats, until, until_idle
+from tests.app.chats.conftest import open_chats
+from tests.app.chats.test_chat import until, until_idle
 from tests.app.fakes import FakeModel, FakeStream, make_home
 from tests.app.sample_documents import pdf
 

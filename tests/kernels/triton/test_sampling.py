@@ -11,26 +11,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.running.sampler import SamplingRow, sample, uniform
+from engine.running.sampler import SamplingRow, sample
 from engine.types import SamplingParams
 from kernels.triton.sampling import Draw, Sampler
+from tests.kernels.draws import CASES, SEED, VOCABULARY, draw, wanted
 
-VOCABULARY, TILE, MOST, GROUP = 300, 256, 64, 8  # two tiles, the second not full
+TILE, MOST, GROUP = 256, 64, 8  # of the vocabulary two tiles, the second not full
 # Infinities are subtracted by the interpreter in numpy, which warns.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 CPU = torch.device("cpu")
-SEED = 7
 
 
 def make(rows: int = 8, slots: int = 4) -> Sampler:
     torch.manual_seed(0)
     return Sampler(CPU, rows, VOCABULARY, slots, TILE, MOST, GROUP)
-
-
-def draw(params: SamplingParams, position: int, slot: int = -1) -> Draw:
-    penalties = params.repetition_penalty, params.frequency_penalty, params.presence_penalty
-    share = uniform(SEED, position)
-    return Draw(params.temperature, params.top_p, params.min_p, *penalties, params.top_k, slot, share)
 
 
 def drawn(sampler: Sampler, logits: Tensor, draws: list[Draw]) -> list[int]:
@@ -43,26 +37,11 @@ def drawn(sampler: Sampler, logits: Tensor, draws: list[Draw]) -> list[int]:
     return out.tolist()
 
 
-def wanted(logits: Tensor, params: SamplingParams, positions: list[int]) -> list[int]:
-    return [sample(row.numpy(), SamplingRow(params, SEED, at)) for row, at in zip(logits, positions)]
-
-
 def compare(logits: Tensor, **params: Any) -> list[int]:
     asked, positions = SamplingParams(**params), list(range(len(logits)))
     found = drawn(make(len(logits)), logits, [draw(asked, at) for at in positions])
     assert found == wanted(logits, asked, positions)
     return found
-
-
-CASES = {
-    "greedy": {"temperature": 0.0},
-    "of all": {"temperature": 1.0, "top_p": 1.0},
-    "top-p": {"temperature": 0.8, "top_p": 0.9},
-    "top-k": {"temperature": 1.0, "top_p": 1.0, "top_k": 5},
-    "min-p": {"temperature": 1.0, "top_p": 1.0, "min_p": 0.05},
-    "all three": {"temperature": 0.7, "top_p": 0.8, "top_k": 20, "min_p": 0.01},
-    "one": {"temperature": 2.0, "top_p": 1.0, "top_k": 1},
-}
 
 
 @pytest.mark.parametrize("params", CASES.values(), ids=CASES)
