@@ -20,28 +20,14 @@ from typing import Any
 from engine import THINKS, THOUGHT
 
 from ..errors import AppError
-from .import_files import GivenDocument, GivenFile, NotImported, document, open_webui_files, own_files, sound
+from .import_files import GivenDocument, NotImported, document, open_webui_files, own_files, sound
+from .import_tree import Node, Said, in_order
 from .sampling import checked
 
 MOST_MESSAGES = 100_000  # of one conversation
 TITLE_LENGTH, MODEL_LENGTH, PROMPT_LENGTH = 200, 200, 100_000
-CITATIONS = re.compile("\ue200.*?\ue201|【\\d+[†:][^】]*】", re.DOTALL)
-REASONING = re.compile(
-    r'<details type="reasoning"[^>]*>\s*(?:<summary>.*?</summary>)?(.*?)</details>\s*', re.DOTALL
-)
+CITATIONS = re.compile("\ue200[^\ue200\ue201]*\ue201|【\\d+[†:][^【】]*】")
 ENDS = ("stop", "length", "cancelled", "error", "interrupted")
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A message; `parent` is the place of the one above it among its conversation's, which come before."""
-
-    role: str
-    text: str
-    parent: int | None
-    model: str = ""
-    finish: str = "stop"
-    files: tuple[GivenFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +43,6 @@ class Conversation:
     model: str = ""
     folder: str = ""
     facts: Mapping[str, Any] | None = None  # columns of its row that Octavo's own export has
-
-
-@dataclass(slots=True)
-class _Node:
-    parent: str | None
-    role: str  # "": nothing that is kept
-    text: str
-    model: str = ""
-    finish: str = "stop"
-    thoughts: str = ""  # of an answer that comes below
-    files: tuple[GivenFile, ...] = ()
 
 
 def conversation(found: Any) -> Conversation | GivenDocument | None:
@@ -89,7 +64,7 @@ def conversation(found: Any) -> Conversation | GivenDocument | None:
 
 
 def _ours(found: dict[str, Any]) -> Conversation:
-    nodes: dict[str, _Node] = {}
+    nodes: dict[str, Node] = {}
     for message in found["messages"]:
         if isinstance(message, dict) and type(message.get("id")) is int:
             role = str(message["role"]) if message.get("role") in ("user", "assistant") else ""
@@ -98,7 +73,7 @@ def _ours(found: dict[str, Any]) -> Conversation:
             above = str(parent) if type(parent) is int else None
             text, model = _text(message.get("text")), _line(message.get("model"), MODEL_LENGTH)
             files = own_files(message.get("files"))
-            nodes[str(message["id"])] = _Node(above, role, text, model, str(finish), files=files)
+            nodes[str(message["id"])] = Node(above, role, text, model, str(finish), files=files)
     try:
         sampling = checked(found["sampling"])
     except (AppError, KeyError, AttributeError, TypeError):
@@ -140,7 +115,7 @@ def _chatgpt(found: dict[str, Any]) -> Conversation:
         is_hidden = about.get("is_visually_hidden_from_conversation") is True
         is_kept = role in ("user", "assistant") and bool(text) and not is_hidden
         parent = node.get("parent")
-        nodes[key] = _Node(
+        nodes[key] = Node(
             parent if isinstance(parent, str) else None,
             str(role) if is_kept else "",
             text,
@@ -164,9 +139,7 @@ def _open_webui(found: dict[str, Any]) -> Conversation:
     for key, message in messages.items():
         if not isinstance(message, dict):
             continue
-        text, role = _text(message.get("content")), message.get("role")
-        thoughts = "\n\n".join(match[1].strip() for match in REASONING.finditer(text))
-        text = REASONING.sub("", text).strip()
+        (text, thoughts), role = _reasoned(_text(message.get("content"))), message.get("role")
         if role == "assistant" and thoughts:
             text = f"{THINKS}\n{_unquoted(thoughts)}\n{THOUGHT}\n\n{text}"
         if role == "system" and not prompt:
@@ -176,7 +149,7 @@ def _open_webui(found: dict[str, Any]) -> Conversation:
         above = parent if isinstance(parent, str) else None
         role, model = str(role) if is_kept else "", _line(message.get("model"), MODEL_LENGTH)
         files = open_webui_files(message.get("files")) if role == "user" else ()
-        nodes[key] = _Node(above, role, text, model, files=files)
+        nodes[key] = Node(above, role, text, model, files=files)
     named = {**found, "title": found.get("title") or chat.get("title")}
     made = _made("openwebui", named, nodes, history.get("currentId"), found.get("updated_at"))
     system = _text(_of(chat, "params").get("system")) or _text(chat.get("system")) or prompt
@@ -194,14 +167,14 @@ FORMS: dict[str, Callable[[dict[str, Any]], Conversation]] = {  # a key that tel
 
 
 def _made(
-    source: str, found: dict[str, Any], nodes: dict[str, _Node], shown: Any, updated: Any
+    source: str, found: dict[str, Any], nodes: dict[str, Node], shown: Any, updated: Any
 ) -> Conversation:
     if len(nodes) > MOST_MESSAGES:
         raise NotImported(
             f"A conversation has {len(nodes):,} messages; at most {MOST_MESSAGES:,} are taken. "
             "Nothing was imported."
         )
-    said, places = _in_order(nodes)
+    said, places = in_order(nodes)
     id = found.get("conversation_id") or found.get("id")
     if not isinstance(id, str) or not id:
         id = hashlib.sha256(json.dumps(found, sort_keys=True, default=str).encode()).hexdigest()
@@ -214,43 +187,6 @@ def _made(
         shown=places.get(shown) if isinstance(shown, str) else None,
         model=models[-1] if models else "",
     )
-
-
-def _in_order(nodes: dict[str, _Node]) -> tuple[list[Said], dict[str, int | None]]:
-    """The messages that are kept, each after the one above it; and where each node is, or what is above."""
-    below: dict[str | None, list[str]] = {}
-    for key, node in nodes.items():
-        below.setdefault(node.parent if node.parent in nodes else None, []).append(key)
-    said: list[Said] = []
-    places: dict[str, int | None] = {}
-    waiting = [(key, "") for key in reversed(below.get(None, []))]
-    while waiting:
-        key, thoughts = waiting.pop()
-        node = nodes[key]
-        above = places[node.parent] if node.parent in nodes else None
-        thoughts = "\n\n".join(filter(None, (thoughts, node.thoughts)))
-        places[key] = above
-        if node.role:
-            places[key] = _put(said, node, above, thoughts, len(below.get(node.parent, ())) == 1)
-            thoughts = ""
-        waiting += [(each, thoughts) for each in reversed(below.get(key, []))]
-    if len(places) < len(nodes):
-        raise NotImported("The messages of a conversation go round in a circle. Nothing was imported.")
-    return said, places
-
-
-def _put(said: list[Said], node: _Node, above: int | None, thoughts: str, is_alone: bool) -> int:
-    """Add a message; what an answer says after a tool of it has run is the same answer. Its place."""
-    text = (
-        f"{THINKS}\n{thoughts}\n{THOUGHT}\n\n{node.text}"
-        if thoughts and node.role == "assistant"
-        else node.text
-    )
-    if above is not None and node.role == said[above].role == "assistant" and is_alone and not thoughts:
-        said[above] = replace(said[above], text=f"{said[above].text}\n\n{text}", finish=node.finish)
-        return above
-    said.append(Said(node.role, text, above, node.model, node.finish, node.files))
-    return len(said) - 1
 
 
 def _none() -> Conversation:
@@ -285,6 +221,23 @@ def _thoughts(thoughts: Any) -> Iterator[str]:
     for each in thoughts if isinstance(thoughts, list) else []:
         if isinstance(each, dict) and (text := _text(each.get("content")) or _text(each.get("summary"))):
             yield text
+
+
+def _reasoned(text: str) -> tuple[str, str]:
+    """What Open WebUI wrote of an answer, without its folded thoughts, and these."""
+    rest, thoughts = [], []
+    *closed, last = text.split("</details>")
+    for part in closed:
+        before, sign, folded = part.partition('<details type="reasoning"')
+        if not sign:
+            rest.append(f"{part}</details>")
+            continue
+        folded = folded.partition(">")[2].lstrip()
+        if folded.startswith("<summary>"):
+            folded = folded.partition("</summary>")[2]
+        rest.append(before)
+        thoughts.append(folded.strip())
+    return "".join([*rest, last]).strip(), "\n\n".join(thoughts)
 
 
 def _unquoted(text: str) -> str:

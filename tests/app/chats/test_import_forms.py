@@ -151,6 +151,29 @@ def test_a_very_deep_and_a_too_long_conversation() -> None:
         conversation({"mapping": mapping})
 
 
+def test_marks_that_are_never_closed_take_no_time() -> None:
+    for text in ("\ue200" * 100_000, "【1†" * 50_000):
+        assert read(chatgpt(node("q", None, "user", text))).said[0].text == text
+    for text in ('<details type="reasoning">' * 20_000, '<details type="reasoning"' * 20_000):
+        chat = open_webui({"1": {"parentId": None, "role": "assistant", "content": text}})
+        assert read(chat).said[0].text == text
+
+
+def test_thoughts_stand_once_however_many_answers_are_below() -> None:
+    long = {"thoughts": [{"content": "x" * 10_000}]}
+    thoughts = node("t", None, "assistant", kind="thoughts", content=long)
+    answers = [node(str(n), "t", "assistant", "y") for n in range(1_000)]
+    made = read(chatgpt(thoughts, *answers))
+    assert len(made.said) == 1_000 and sum(len(each.text) for each in made.said) < 20_000
+    assert "xxx" in made.said[0].text
+
+
+def test_an_answer_in_very_many_parts_takes_no_time() -> None:
+    parts = [node(str(n), str(n - 1) if n else None, "assistant", "x" * 1_000) for n in range(20_000)]
+    made = read(chatgpt(*parts))
+    assert len(made.said) == 1 and len(made.said[0].text) == 20_000 * 1_002 - 2
+
+
 @pytest.mark.parametrize("when", [math.nan, math.inf, -1, 1e300, 10**400, "2020", None, True, 4_102_444_800])
 def test_times_that_can_not_have_been(when: Any) -> None:
     if isinstance(when, int) and when > 10**300:
