@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,9 @@ from .mathtext import marked
 
 WAITING = '<span class="waiting"></span>'  # three dots, drawn by talk.css
 NOTHING = "<span></span>"  # the Chatbot leaves out what is empty, and the notes are counted by its rows
+# a line that opens so many quotes and lists, one within the other, is none: Markdown in a browser descends
+# once for each, and shows nothing at all of some thousands
+DEEP = re.compile(r"^(?:[ \t]*+(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]))){50}", re.MULTILINE)
 # what Markdown or KaTeX would take for theirs in what the person wrote; a newline becomes a character
 # reference, since an empty line would end the HTML block
 _LITERAL = {ord(sign): f"&#{ord(sign)};" for sign in "\n$\\`*_[]~"}
@@ -33,8 +37,14 @@ def row(message: MessageView) -> dict[str, Any]:
     elif not text:  # what it thinks is shown in a place of its own, with dots of its own
         text = WAITING if message.streaming and not message.thoughts else NOTHING
     else:
-        text = marked(text)
+        text = _as_written(text) if DEEP.search(text) else marked(text)
     return {"role": message.role, "content": {"type": "text", "text": text}}
+
+
+def _as_written(text: str) -> str:
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
 
 
 def apart(messages: Sequence[MessageView]) -> tuple[tuple[MessageView, ...], tuple[MessageView, ...]]:

@@ -46,5 +46,15 @@ def test_what_is_no_formula_stays(text: str) -> None:
 
 
 def test_a_long_answer_takes_no_time() -> None:
-    for piece in ("$x ", "`a ", "\\( ", "$$ ", "$a\\", "```\n"):
-        assert marked(piece * 20_000)
+    for piece in ("$x ", "`", "`a ", "\\(", "\\[ ", "$$ ", "$a\\", "```\n"):
+        assert marked(piece * 20_000 + "$x$")
+
+
+def test_backticks_close_only_as_many_and_what_stays_open_is_text() -> None:
+    assert marked("`` ` `$x$` `` $y$ `") == "`` ` `$x$` `` \\(y\\) `"
+    assert marked("\\[ $x$") == "\\[ \\(x\\)"
+
+
+def test_marks_that_nothing_closes_are_few_for_the_browser() -> None:
+    text = marked("\\[" * 3_000 + "\\(" * 3_000)
+    assert text.startswith("\\[" * 20 + "&#91;") and text.endswith("&#40;") and text.count("\\") == 20

@@ -52,6 +52,15 @@ def test_the_last_turn_is_set_apart() -> None:
     assert apart(()) == ((), ())
 
 
+@pytest.mark.parametrize("mark", [">", "> ", "- ", "1. ", "\t* > "])
+def test_what_no_browser_descends_into_is_shown_as_it_was_written(mark: str) -> None:
+    deep = mark * 3_000 + "x ```` y"
+    assert row(message(text=f"a\n{deep}\nb"))["content"]["text"] == f"`````\na\n{deep}\nb\n`````"
+    assert row(message(text=mark * 9 + "x"))["content"]["text"] == mark * 9 + "x"
+    ruler = "-" * 3_000 + "\n" + "\t" * 3_000 + "x"
+    assert row(message(text=ruler))["content"]["text"] == ruler
+
+
 def test_the_summary_has_one_note_for_each_message_and_no_text() -> None:
     stats = ReplyStats(tokens=3, tokens_per_s=2.0, first_token_s=0.5, cached_tokens=1, prompt_tokens=9)
     messages = (message("user", "secret"), message(text="secret", finish_reason="stop", stats=stats))

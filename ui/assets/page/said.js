@@ -2,7 +2,8 @@
 // template with {holes} that has a Chinese form. Whole sentences are found, several in a row, and those inside
 // of others; what nobody knows stays as it is. Runs early.
 (() => {
-  const LONGEST = 3000, MOST_KEPT = 1000; // characters of what is still a sentence; sentences remembered
+  const LONGEST = 3000, MOST_ENDS = 40; // characters, and ends of sentences, of what may be a sentence or several
+  const MOST_KEPT = 1000; // sentences remembered
   const HOLE = /\{(\w+)\}/;
   const known = new Map(); // sentence -> {text, sure}
   let templates = null;
@@ -44,7 +45,8 @@
       const values = Object.fromEntries(template.names.map((name, at) => [name, inside[at].text]));
       best = { text: octavo.fill(template.chinese, values), sure };
     }
-    for (const { index } of text.matchAll(/[.!?:] /g)) {
+    const ends = [...text.matchAll(/[.!?:] /g)];
+    for (const { index } of ends.length > MOST_ENDS ? [] : ends) {
       const [left, right] = [translated(text.slice(0, index + 1)), translated(text.slice(index + 2))];
       const sure = left.sure + right.sure;
       if (sure > best.sure) best = { text: left.text + (left.sure ? "" : " ") + right.text, sure };
