@@ -21,6 +21,8 @@ KEPT = 256  # steps of answers after which a measured one counts no more: the ma
 CALM = 16  # after so many steps with prompts one is without, to see what answers cost by now
 YOUNG = 256  # tokens of prompts, before which the quickest step tells more than all others
 FULL = 16  # tokens of prompts from which on a step is believed as far as any
+LEAST, MOST_LEAST = 16, 256  # tokens of a prompt in a step without answers, however dear they seem
+CHEAPER = 0.75  # of the seconds of a token: twice as many at once are worth it
 USUAL_PLACE = 2048  # brings places and numbers of tokens to one scale
 
 Chunks = Sequence[tuple[int, int]]  # (place of the first token, number of tokens) of prompts in a step
@@ -37,6 +39,8 @@ class Pace:
     _num_prompt_tokens: int = 0  # that were measured
     _num_steps: int = 0  # of answers alone
     _num_mixed: int = 0  # steps with prompts since the last of these
+    _least: int = LEAST
+    _least_token_s: float = math.inf  # in a step of half as many
 
     # ---- what may be done
 
@@ -46,7 +50,7 @@ class Pace:
             return Allowance(self, 0.0, 0, least=0)
         if num_answers and self._num_steps:
             return Allowance(self, (STRETCH - 1) * self.answers_s(num_answers), max_tokens, least=1)
-        return Allowance(self, self.target_s, max_tokens, least=16)
+        return Allowance(self, self.target_s, max_tokens, least=self._least)
 
     def answers_s(self, num_tokens: int) -> float:
         """How long a step of so many tokens of answers and drafts lasts: measured, or guessed from others.
@@ -76,6 +80,8 @@ class Pace:
             known = num_answer_tokens and self._num_steps
             seconds -= self.answers_s(num_answer_tokens) if known else 0.0
             self._observe_prompts(chunks, seconds, is_alone=not num_answer_tokens)
+            if not num_answer_tokens:
+                self._observe_least(sum(count for _, count in chunks), seconds)
         elif num_answer_tokens:
             self._observe_answers(num_answer_tokens, seconds)
 
@@ -106,6 +112,18 @@ class Pace:
         step = weight * error / (work * work + later * later)
         self.token_s = max(self.token_s + step * work, self.token_s / 2)
         self.place_s = max(self.place_s + step * later / USUAL_PLACE, 0.0)
+
+    def _observe_least(self, work: int, seconds: float) -> None:
+        """Where a step takes too long however small it is, for it waits for a busy machine and not for its
+        tokens, more of them at once are tried, and kept as long as that makes each cheaper.
+        """
+        if seconds <= self.target_s:
+            self._least, self._least_token_s = LEAST, math.inf
+        elif work >= self._least:
+            is_cheaper = seconds / work < CHEAPER * self._least_token_s
+            self._least_token_s = seconds / work if is_cheaper else math.inf
+            least = self._least * 2 if is_cheaper else self._least // 2
+            self._least = min(max(least, LEAST), MOST_LEAST)
 
 
 @dataclass(slots=True)

@@ -99,6 +99,22 @@ def test_a_machine_that_becomes_slow_does_not_starve_prompts() -> None:
     assert len(steps) < 1.2 * len(quick)
 
 
+@pytest.mark.parametrize("first_guess", [0.0001, 0.1])
+def test_where_a_step_waits_for_the_machine_prompts_go_in_large_pieces(first_guess: float) -> None:
+    busy = Device(0.5, 0.0006, 0.0005, 2.5e-7)  # two threads meet hundreds of times a step
+    pace = Pace(0.25, first_guess)
+    read(pace, busy, 0, 0, 1000)
+    assert len(read(pace, busy, 0, 0, 6000)) < 6000 / 100
+    steps = read(pace, SMALL, 0, 0, 6000)  # and when it is calm again
+    assert all(seconds < 0.25 * 1.3 for _, seconds in steps[2:])
+
+
+def test_where_tokens_are_dear_pieces_stay_small() -> None:
+    slow = Device(0.15, 0.01, 0.03, 1e-6)  # 8 billion weights on two cores
+    seconds = [seconds for _, seconds in read(Pace(0.25), slow, 0, 0, 2000)]
+    assert max(seconds[2:]) < 1.3 and sum(seconds) / len(seconds) < 1.0
+
+
 @pytest.mark.parametrize("noise", [1, 3, 8])
 def test_on_a_busy_machine_chunks_do_not_shrink_to_nothing(noise: int) -> None:
     """What disturbs a step must not be taken for what its few tokens cost."""

@@ -87,7 +87,7 @@ def test_a_step_is_never_larger_than_allowed() -> None:
 
 
 def test_only_the_last_chunk_samples() -> None:
-    machine = Machine(pace=Pace(0.016, 0.001))
+    machine = Machine(max_num_seqs=4, max_step_tokens=20)
     machine.add(40, 3)
     items = [machine.step().items[0] for _ in range(5)]
     assert [(item.start, item.num_tokens, item.samples) for item in items] == [
