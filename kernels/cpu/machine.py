@@ -8,8 +8,10 @@ so that each is compiled once, by itself, and only where it is used.
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from .emit import ARM, F16, F32, I8, I16, I32, I64, X86, Emitter, Value, emitted
+
+log = logging.getLogger("octavo.kernels")
 
 # what Numba compiles for: "avx512vnni", "avx2", "fma", ...
 FEATURES = {
@@ -43,7 +47,24 @@ def compiles_here() -> bool:
 
 
 class _Cache(FunctionCache):
-    """Numba's disk cache. Its key holds this folder's text: Numba would look at a function's file alone."""
+    """Numba's disk cache. Its key holds this folder's text: Numba would look at a function's file alone. A
+    file that is damaged, or that the disk has no room for, costs a compilation and nothing else.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # whatever a damaged file can raise
+            log.warning("A compiled kernel could not be read, so it is compiled anew: %r", error)
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            log.warning("A compiled kernel was not kept: %s", error)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return super()._index_key(sig, codegen), SOURCES
