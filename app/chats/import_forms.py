@@ -14,7 +14,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from engine import THINKS, THOUGHT
@@ -22,12 +22,15 @@ from engine import THINKS, THOUGHT
 from ..errors import AppError
 from .import_files import GivenDocument, NotImported, document, open_webui_files, own_files, sound
 from .import_tree import Node, Said, in_order
+from .records import ReplyStats
 from .sampling import checked
 
 MOST_MESSAGES = 100_000  # of one conversation
-TITLE_LENGTH, MODEL_LENGTH, PROMPT_LENGTH = 200, 200, 100_000
+TITLE_LENGTH, MODEL_LENGTH, ERROR_LENGTH, PROMPT_LENGTH = 200, 200, 2_000, 100_000
 CITATIONS = re.compile("\ue200[^\ue200\ue201]*\ue201|【\\d+[†:][^【】]*】")
 ENDS = ("stop", "length", "cancelled", "error", "interrupted")
+DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+FIGURES = {field.name for field in fields(ReplyStats)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ def _ours(found: dict[str, Any]) -> Conversation:
             above = str(parent) if type(parent) is int else None
             text, model = _text(message.get("text")), _line(message.get("model"), MODEL_LENGTH)
             files = own_files(message.get("files"))
-            nodes[str(message["id"])] = Node(above, role, text, model, str(finish), files=files)
+            own = {"error": _text(message.get("error"))[:ERROR_LENGTH], "stats": _stats(message.get("stats"))}
+            nodes[str(message["id"])] = Node(above, role, text, model, str(finish), files=files, facts=own)
     try:
         sampling = checked(found["sampling"])
     except (AppError, KeyError, AttributeError, TypeError):
@@ -85,6 +89,8 @@ def _ours(found: dict[str, Any]) -> Conversation:
         "own_model": _line(found.get("own_model"), MODEL_LENGTH),
         "preset": _line(found.get("preset"), 100),
     }
+    if DATE.fullmatch(date := _text(found.get("date"))):
+        facts["date"] = date
     shown = found.get("shown")
     made = _made("octavo", found, nodes, str(shown) if type(shown) is int else None, found.get("updated"))
     return replace(
@@ -242,6 +248,18 @@ def _reasoned(text: str) -> tuple[str, str]:
 
 def _unquoted(text: str) -> str:
     return "\n".join(line.removeprefix("&gt; ").removeprefix("> ") for line in text.splitlines())
+
+
+def _stats(found: Any) -> str | None:
+    """An answer's figures as they are kept; None where one is missing."""
+    given = found.items() if isinstance(found, dict) else ()
+    sound = {name: value for name, value in given if name in FIGURES and type(value) in (int, float)}
+    try:
+        return json.dumps(
+            asdict(ReplyStats(**{name: max(0, min(value, 1e12)) for name, value in sound.items()}))
+        )
+    except TypeError:
+        return None
 
 
 def _time(value: Any) -> float:

@@ -4,7 +4,9 @@ each stands after the one above it. It takes time by its length alone, however t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine import THINKS, THOUGHT
 
@@ -21,6 +23,7 @@ class Said:
     model: str = ""
     finish: str = "stop"
     files: tuple[GivenFile, ...] = ()
+    facts: Mapping[str, Any] | None = None  # columns of its row that Octavo's own export has
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class Node:
     finish: str = "stop"
     thoughts: str = ""  # of an answer that comes below
     files: tuple[GivenFile, ...] = ()
+    facts: Mapping[str, Any] | None = None  # as in Said
 
 
 def in_order(nodes: dict[str, Node]) -> tuple[list[Said], dict[str, int | None]]:
@@ -71,5 +75,5 @@ def _put(said: list[Said], node: Node, above: int | None, has_thought: bool, is_
     if above is not None and node.role == said[above].role == "assistant" and is_alone and not has_thought:
         said[above] = replace(said[above], finish=node.finish)
         return above
-    said.append(Said(node.role, "", above, node.model, node.finish, node.files))
+    said.append(Said(node.role, "", above, node.model, node.finish, node.files, node.facts))
     return len(said) - 1

@@ -31,17 +31,18 @@ from ..models.disk import free_bytes
 from ..settings import Home
 from .import_files import GivenDocument, NotImported
 from .import_forms import Conversation
-from .import_rows import insert_all, text_key
+from .import_rows import Coming, insert_some, text_key
 from .import_values import conversations
+from .message_rows import AT_ONCE, ROW
 from .records import Attachment
+from .search import set_pace
 from .store import ChatStore
 
 if TYPE_CHECKING:
     from ..services import Services
 
 PATH = "/import"
-AT_ONCE = 300_000  # characters in a transaction, about: others wait for it
-ROW = 300  # characters that take as long as all else of a message
+LONGEST = 4_000_000  # characters of a message, which is written at once: others wait for a second
 STOPPED = "The import was stopped. Nothing was imported."
 SHOW = "UPDATE chats SET deleted = 0 WHERE deleted = 2"
 
@@ -72,6 +73,8 @@ class Importer:
         self._is_stopped, self.share = False, 0.0
         try:
             try:
+                self._store.forget_hidden()  # of a program that was killed, or of a full disk
+                self._store.file.transact(lambda db: set_pace(db, is_much=True))
                 counts = self._bring_in(path)
                 self._tell(1.0)
                 self._store.file.transact(lambda db: db.execute(SHOW))
@@ -79,6 +82,7 @@ class Importer:
                 self._store.forget_hidden()
                 raise
             finally:
+                self._store.file.transact(lambda db: set_pace(db, is_much=False))
                 self._files.sweep()
             return counts
         finally:
@@ -106,9 +110,17 @@ class Importer:
                 for file in chain(*(said.files for said in each.said)):
                     if file.document:
                         keep(text_key(file), file.document)
-            for name, number in self._store.file.transact(lambda db: insert_all(db, batch, texts)).items():
-                counts[name] += number
+            rest = [Coming(each) for each in batch]
             batch.clear()
+            while rest:
+                rest = put_some(rest)
+
+        def put_some(coming: list[Coming]) -> list[Coming]:
+            self._tell(self.share)
+            rest, done = self._store.file.transact(lambda db: insert_some(db, coming, texts, AT_ONCE))
+            for name, number in done.items():
+                counts[name] += number
+            return rest
 
         def keep(id: str, document: Document) -> None:
             if id not in texts:
@@ -123,7 +135,7 @@ class Importer:
                         keep(each.id, each.text)
                     else:
                         batch.append(each)
-                        size += sum(len(said.text) + ROW for said in each.said)
+                        size += _size(each)
                     if size >= AT_ONCE:
                         put()
                         size = 0
@@ -136,6 +148,17 @@ class Importer:
         self.share = share
         if self._is_stopped:
             raise NotImported(STOPPED)
+
+
+def _size(conversation: Conversation) -> int:
+    """How long it takes to write one, in characters. Raises NotImported."""
+    longest = max(len(said.text) for said in conversation.said)
+    if longest > LONGEST:
+        raise NotImported(
+            f"A message in this file has {longest:,} characters; at most {LONGEST:,} are taken. "
+            "Nothing was imported."
+        )
+    return sum(len(said.text) + ROW for said in conversation.said)
 
 
 def import_routes(services: Services) -> list[BaseRoute]:

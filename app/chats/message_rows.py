@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import sqlite3
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import StoreError, UnknownChat
 from .database import Database
 from .records import Attachment, Chat, Reply, ReplyStats, StoredMessage
 
+AT_ONCE = 600_000  # characters that come or go in one transaction, about: others wait for it
+ROW = 300  # characters that take as long as all else of a message
 GONE = "This chat does not exist any more."
 ABOVE = """
     WITH RECURSIVE branch(id, parent) AS (
@@ -96,6 +99,18 @@ def copy_row(db: Database, table: str, row: dict[str, Any]) -> int:
     places = ", ".join(f":{name}" for name in row)
     cursor = db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", row)
     return int(cursor.lastrowid or 0)
+
+
+def remove_some(db: Database, chats: str, values: Sequence[str] = ()) -> bool:
+    """Remove some messages of the chats that a query names, at last the chats; whether more is to be done."""
+    some = f"SELECT id, length(text) FROM messages WHERE chat IN ({chats}) LIMIT {AT_ONCE // ROW}"
+    most = AT_ONCE
+    for id, length in db.execute(some, values).fetchall():
+        db.execute("DELETE FROM messages WHERE id = ?", [id])
+        if (most := most - length - ROW) <= 0:
+            return True
+    db.execute(f"DELETE FROM chats WHERE id IN ({chats})", values)
+    return False
 
 
 def turn_to(db: Database, chat: str, message: int | None) -> None:

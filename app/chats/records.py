@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PRIVATE = "private-"  # how the ids of chats begin that are never written to the disk
+MOST_FOLDERS = 200
 INTERRUPTED = "interrupted"  # a finish reason of our own: the program ended before the answer did
 
 

@@ -36,11 +36,14 @@ SNIPPETS = """
     rowid BETWEEN :first AND :last AND +rowid IN (SELECT value FROM json_each(:ids))
 """
 MERGED_PAGES = 400  # in one transaction: about 10 ms
+# of FTS5: bytes in memory, and parts of the index of one size, before they are made one; as it is used, and
+# where much comes in: what is merged seldom is written seldom
+PACES = {"hashsize": (2**20, 2**24), "automerge": (4, 16), "crisismerge": (16, 64)}
 EDGE = "\x1f"  # stands around each of them; to FTS5 it ends a word
 INDEX = (
     "CREATE VIEW said AS SELECT id, spaced(text) AS text FROM messages WHERE finish IS NOT NULL",
     """CREATE VIRTUAL TABLE words USING fts5(
-        text, content='said', content_rowid='id', tokenize='unicode61 remove_diacritics 2', prefix='3'
+        text, content='said', content_rowid='id', tokenize='unicode61 remove_diacritics 2'
     )""",
     """CREATE TRIGGER words_new AFTER INSERT ON messages WHEN new.finish IS NOT NULL BEGIN
         INSERT INTO words(rowid, text) VALUES (new.id, spaced(new.text));
@@ -106,6 +109,12 @@ def tidy_index(db: Database) -> bool:
     before = db.conn.total_changes
     db.execute("INSERT INTO words(words, rank) VALUES ('merge', ?)", [-MERGED_PAGES])
     return db.conn.total_changes - before > 1
+
+
+def set_pace(db: Database, is_much: bool) -> None:
+    """Say whether much will come in, or no more."""
+    for name, values in PACES.items():
+        db.execute("INSERT INTO words(words, rank) VALUES (?, ?)", [name, values[is_much]])
 
 
 def find(db: Database, text: str) -> list[Hit]:

@@ -18,13 +18,13 @@ from .chat import ChatService
 from .chat_turns import sound
 from .database import Database
 from .message_rows import GONE
+from .records import MOST_FOLDERS
 from .search import Hit, find
 from .store import UNUSED, ChatStore
 from .views import ChatSummary
 
 UNDO_S = 12.0  # the page offers it for 10 seconds
 NAME_LENGTH, PROMPT_LENGTH = 100, 100_000
-MOST_FOLDERS = 200
 LONGEST_SEARCH = 1_000
 ARCHIVE = "archive"  # the place of archived chats; "" is that of chats in no folder
 # in the bin, or prepared and never used

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import UnknownChat
 from .database import Database, DatabaseFile
-from .message_rows import GONE, chat_row, next_turn
+from .message_rows import GONE, chat_row, next_turn, remove_some
 from .records import INTERRUPTED, PRIVATE, Chat
 from .schema import FORM
 from .tree import Tree
@@ -106,22 +106,33 @@ class ChatStore:
         """Take a chat back that waits to be deleted."""
         self._file.transact(lambda db: db.execute("UPDATE chats SET deleted = 0 WHERE id = ?", [id]))
 
-    def delete(self, id: str) -> None:
-        """Remove a chat; what it held is overwritten."""
+    def hide(self, id: str) -> None:
+        """Have a chat wait to be deleted. Raises UnknownChat."""
 
         def write(db: Database) -> None:
-            if not db.execute("DELETE FROM chats WHERE id = ?", [id]).rowcount:
+            if not db.execute("UPDATE chats SET deleted = 1 WHERE id = ?", [id]).rowcount:
                 raise UnknownChat(GONE)
 
         self.place(id).transact(write)
+
+    def delete(self, id: str) -> None:
+        """Remove a chat; what it held is overwritten. Others can work in between. Raises UnknownChat."""
+        self.hide(id)
+        while self.place(id).transact(lambda db: remove_some(db, "?", [id])):
+            pass
         self.place(id).purge()
 
     def forget_hidden(self) -> None:
-        """Remove chats that were coming in and shall not."""
-        some = "DELETE FROM chats WHERE id IN (SELECT id FROM chats WHERE deleted = 2 LIMIT 5)"
-        while self._file.transact(lambda db: db.execute(some).rowcount):  # others can work in between
-            pass
-        self._file.purge()
+        """Remove chats that were coming in and shall not; of some there may be a part."""
+        some = "SELECT id FROM chats WHERE deleted = 2 ORDER BY rowid DESC LIMIT 5"
+
+        def are_left(db: Database) -> bool:
+            return db.execute(some).fetchone() is not None
+
+        if self._file.read(are_left):
+            while self._file.transact(lambda db: remove_some(db, some) or are_left(db)):
+                pass
+            self._file.purge()
 
     def close(self) -> None:
         """Finish what was asked for and let go of the file."""

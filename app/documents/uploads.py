@@ -6,6 +6,7 @@ alone for a private chat), is read at once, and is answered with what it is, or 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from ..chats.importing import import_routes
 from ..chats.records import Attachment
 from ..errors import AppError
 from .attachments import FILE_LIMIT, Attachments
+from .reading import AT_ONCE
 
 if TYPE_CHECKING:
     from ..services import Services
@@ -29,11 +31,11 @@ PATH = "/files"
 
 def all_routes(services: Services) -> list[BaseRoute]:
     """All that is served beside the page itself: the API's routes and this one."""
-    kept = services.chats.attachments
+    kept, seats = services.chats.attachments, asyncio.Semaphore(AT_ONCE)  # who waits needs no thread
 
     async def receive(request: Request) -> Response:
         try:
-            return JSONResponse(described(await _receive(request, kept)))
+            return JSONResponse(described(await _receive(request, kept, seats)))
         except AppError as error:
             return JSONResponse({"error": str(error)})  # an answer like an act's: the page says it
         except ClientDisconnect:  # taken back on the way
@@ -57,7 +59,7 @@ def described(file: Attachment) -> dict[str, object]:
     }
 
 
-async def _receive(request: Request, kept: Attachments) -> Attachment:
+async def _receive(request: Request, kept: Attachments, seats: asyncio.Semaphore) -> Attachment:
     chat, name = request.query_params.get("chat", ""), request.query_params.get("name", "")
     digest, size = hashlib.sha256(), 0
     with kept.receiving(chat) as file:
@@ -67,4 +69,5 @@ async def _receive(request: Request, kept: Attachments) -> Attachment:
             if size > FILE_LIMIT:
                 raise AppError(f"{name} is larger than {FILE_LIMIT / 1e6:.0f} MB, the most that is taken.")
             await run_in_threadpool(file.write, piece)
-        return await run_in_threadpool(kept.take, chat, name, file, digest.hexdigest())
+        async with seats:
+            return await run_in_threadpool(kept.take, chat, name, file, digest.hexdigest())

@@ -48,7 +48,7 @@ def test_out_to_a_file_and_in_again(profile: Profile, served: Served, tmp_path: 
     (tmp_path / "bad.json").write_text("[")
     for file, said in (
         ("conversations.json", "1 chats with 1 messages are in."),
-        ("Tea a story.json", "1 were here already."),
+        ("Tea a story.json", "Nothing new: every chat of this file, 1 in all, was here already."),
         ("bad.json", "can't be read as JSON"),
     ):
         bring_in(page, tmp_path / file)
@@ -98,6 +98,7 @@ def test_an_import_says_how_far_it_is_and_is_stopped(
     expect(page.locator("#toast")).to_contain_text("Sorting the chats of conversations.json in: 100 %")
     with page.expect_response(lambda answer: answer.request.method == "DELETE"):
         page.locator("#toast").get_by_role("button", name="Stop").click()
+    expect(page.locator("#toast")).to_contain_text("Stopping: what has come in of conversations.json")
     go_on.set()
     expect(page.locator("#toast")).to_contain_text("The import was stopped. Nothing was imported.")
     expect(page.locator(".chat")).to_have_count(0)

@@ -10,6 +10,11 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from app import MOST_FILES
+from app.chats.database import Database
+from app.chats.message_rows import insert, message_row, turn_to
+from app.chats.records import Attachment
+from app.documents.attachments import insert_attached
 from engine import FinishReason
 from tests.app.route_walk import walk
 from tests.ui.conftest import Profile, Served, say
@@ -24,6 +29,7 @@ from tests.ui.payloads import (
     STYLES,
     TEMPLATES,
 )
+from tests.ui.test_desk import drop
 
 # attributes that run something, and addresses that do; none may be left in what was said
 DANGEROUS = """() => [...document.querySelectorAll("#talk *, #rail-part *, #head-part *, #desk-part *")]
@@ -117,18 +123,44 @@ def test_each_of_them_alone_as_message_answer_and_error(profile: Profile, served
     forgive(profile)
 
 
-def test_titles_models_notices_and_file_names_are_text(profile: Profile, served: Served) -> None:
-    chats = served.services.chats
-    titles = [" ".join(payload.split())[:200] for payload in PAYLOADS[::3]]
+def test_titles_models_and_file_names_are_text(profile: Profile, served: Served) -> None:
+    """All of them in the list, below answers and beside questions, as they are kept."""
+    store, chats = served.services.store, served.services.chats
+    titles = [" ".join(payload.split())[:200] for payload in PAYLOADS]
     chat = chats.send("", "x")
     served.model.next_stream().finish()
+    leaf = chats.view(chat).messages[-1].id
+    common = {"model": "m", "system_prompt": "", "date": "", "updated": 1e9, "turn": 0, "leaf": leaf}
+
+    def write(db: Database) -> None:
+        rows = [{"id": f"n{number}", "title": title} for number, title in enumerate(titles)]
+        db["chats"].insert_all({**row, **common} for row in rows)
+        above = message_row(db, chat, leaf)
+        for payload in PAYLOADS:
+            above = insert(db, chat, above, "user", "x", finish="")
+            insert_attached(db, Attachment(payload, payload, "0" * 64, 1, "line", 1, 0), chat, above.id)
+            above = insert(db, chat, above, "assistant", "y", finish="stop", model=payload)
+        turn_to(db, chat, above.id)
+
+    store.file.transact(write)
+    chats.note_change("")
     page = profile.open(f"?chat={chat}")
-    for title in titles[:40]:
-        other = chats.branch(chat, chats.view(chat).messages[0].id)
-        chats.rename(other, title)
-    chats.rename(chat, titles[0])
-    expect(page.locator("h1").first).to_have_text(titles[0])
-    expect(page.locator(".chat .title", has_text=titles[39])).to_have_count(1)
+    page.evaluate("octavo.browse({ rows: 300 })")
+    expect(page.locator(".chat .title")).to_have_count(len(titles) + 1)
+    shown = page.locator(".chat .title").all_text_contents()
+    assert set(shown) >= {title.replace("\x00", "") for title in titles}
+    page.evaluate(f"for (let n = 0; n < {2 * len(PAYLOADS) // 40 + 1}; n += 1) octavo.showEarlier()")
+    expect(page.locator("#talk .given li")).to_have_count(len(PAYLOADS))
+    said = "".join(page.locator("#talk .given li").all_text_contents())
+    below = "".join(page.locator("#talk .figures").all_text_contents())
+    for payload in PAYLOADS:
+        assert payload in said and payload in below
+    assert_harmless(page, profile)
+    store.file.transact(lambda db: db.execute("DELETE FROM chats WHERE id LIKE 'n%'"))
+
+
+def test_notices_and_the_names_of_files_on_their_way_are_text(profile: Profile, served: Served) -> None:
+    page = profile.open()
     page.evaluate(
         """async (payloads) => {
             for (const text of payloads) {
@@ -140,20 +172,11 @@ def test_titles_models_notices_and_file_names_are_text(profile: Profile, served:
         PAYLOADS,
     )
     expect(page.locator("#desk-part .notice").first).to_contain_text(PAYLOADS[-1])
-    names = [payload for payload in PAYLOADS[::20] if payload.isprintable()]
-    page.evaluate(
-        """async (names) => {
-            const { chat } = octavo.state;
-            const path = (name) => `files?chat=${chat}&name=${encodeURIComponent(name)}`;
-            const sent = names.map((name) => fetch(path(name), { method: "POST", body: "x" }));
-            const files = await Promise.all(sent.map(async (each) => (await (await each).json()).id));
-            await octavo.act("send", { chat, text: "files", files, compared: {} });
-            octavo.show(chat);
-        }""",
-        names,
-    )
-    served.model.next_stream().finish()
-    expect(page.locator("#talk .said").last).to_contain_text("files")
+    for start in range(0, len(PAYLOADS), MOST_FILES):
+        names = PAYLOADS[start : start + MOST_FILES]
+        drop(page, "drop", "#talk", *((name, "") for name in names))
+        expect(page.locator(".notice").first).to_contain_text("is empty.")
+        expect(page.locator(".files .spin")).to_have_count(0)
     assert_harmless(page, profile)
 
 

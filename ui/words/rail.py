@@ -67,12 +67,20 @@ WORDS: dict[str, tuple[str, str]] = {
         "Sorting the chats of {name} in: {percent} %",
         "正在整理 {name} 中的对话：{percent} %",
     ),
+    "import_stopping": (
+        "Stopping: what has come in of {name} is removed again.",
+        "正在停止：{name} 中已导入的内容将被移除。",
+    ),
     "import_large": ("{name} has {size}; at most {most} are taken.", "{name} 有 {size}，最多 {most}。"),
     "imported": (
         "{chats} chats with {messages} messages are in.",
         "已导入 {chats} 个对话，共 {messages} 条消息。",
     ),
     "import_known": ("{count} were here already.", "其中 {count} 个已存在。"),
+    "import_all_known": (
+        "Nothing new: every chat of this file, {count} in all, was here already.",
+        "没有新内容：文件中的 {count} 个对话均已存在。",
+    ),
     "import_skipped": ("{count} had no message and were left out.", "{count} 个没有消息，已略过。"),
     "answering": ("answering", "正在回答"),
     "unread": ("new answer", "有新回答"),

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from app.chats import import_values, importing
+from app.chats import import_values, importing, message_rows
 from app.chats.export import one, whole
 from app.chats.import_values import values
 from app.chats.importing import Importer
-from app.chats.records import Reply, Turn
+from app.chats.records import MOST_FOLDERS, Reply, ReplyStats, Turn
 from app.chats.store import ChatStore
 from app.documents.attachments import FOLDER, Attachments
 from app.errors import AppError
@@ -89,7 +89,8 @@ def test_what_was_exported_comes_back(store: ChatStore, home: Home, tmp_path: Pa
     store.tree.save_reply(first, Reply("one", (), "", "stop"))
     question = store.tree.open(chat).branch[0].id
     (second,) = store.tree.begin(chat, first, Turn(question), title="", models=["m2"])
-    store.tree.save_reply(second, Reply("two", (), "", "length"))
+    failed = Reply("two", (), "", "error", "The engine stopped.", ReplyStats(2, 1.5, 0.25, 3, 7, 0.5, 0.9))
+    store.tree.save_reply(second, failed)
     store.tree.show(chat, first)
     folder = {"id": "f", "name": "Recipes", "system_prompt": ""}
     store.file.transact(lambda db: db["folders"].insert(folder))
@@ -103,11 +104,11 @@ def test_what_was_exported_comes_back(store: ChatStore, home: Home, tmp_path: Pa
     assert bring(again, make_home(other), b"\xef\xbb\xbf" + text.encode()).chats == 1
     old, new = store.tree.open(chat), again.tree.open(again.chats()[0].id)
     assert [each.text for each in new.branch] == ["né 你好 🦊", "one"] and len(new.branch[1].versions) == 2
-    for name in ("title", "system_prompt", "pinned", "sampling", "own_model", "preset", "updated"):
+    for name in ("title", "system_prompt", "pinned", "sampling", "own_model", "preset", "updated", "date"):
         assert getattr(new.chat, name) == getattr(old.chat, name)
     assert [each.model for each in new.branch] == ["", "m1"] and new.chat.folder
     again.tree.show(new.chat.id, new.branch[1].versions[1])
-    assert again.tree.open(new.chat.id).branch[-1].reply == Reply("two", (), "", "length")
+    assert again.tree.open(new.chat.id).branch[-1].reply == failed
     again.close()
 
 
@@ -168,6 +169,56 @@ def test_documents_of_open_webui_and_of_a_bad_file(store: ChatStore, home: Home)
     assert len(list((home / FOLDER).iterdir())) == 1
 
 
+def test_a_long_conversation_comes_and_goes_piece_by_piece(
+    store: ChatStore, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others can write in between, and see nothing of it before all of it is there."""
+    for module in (importing, message_rows):
+        monkeypatch.setattr(module, "AT_ONCE", 1000)
+    branches = [node(f"b{n}", "20", "user", f"branch {n}" + "y" * 2000) for n in range(5)]
+    chain = [node(str(n), str(n - 1) if n else None, "user", f"{n} " + "x" * 100) for n in range(50)]
+    content = [chatgpt(*chain, *branches, conversation_id="long", current_node="b3"), *many(2)]
+    pieces, seen, written = [], set(), store.file.transact
+
+    def transact(work: Any) -> Any:
+        seen.add(len(store.chats()))
+        before = count()
+        done = written(work)
+        pieces.append(abs(count() - before))
+        return done
+
+    def count() -> int:
+        rows = "SELECT count(*) FROM messages"
+        return int(store.file.read(lambda db: db.execute(rows).fetchone()[0]))
+
+    store.file.transact = transact  # type: ignore[method-assign]
+    assert bring(store, home, content).messages == 59
+    assert max(pieces) == 4 and sum(pieces) == 59 and seen <= {0, 3}
+    long = store.chats()[0]
+    branch = store.tree.open(long.id).branch
+    assert [each.depth for each in branch] == list(range(22)) and branch[-1].text.startswith("branch 3y")
+    store.tree.show(long.id, branch[-1].versions[0])
+    assert store.tree.open(long.id).branch[-1].text.startswith("49 x")
+    pieces.clear()
+    store.delete(long.id)
+    assert max(pieces) == 3 and sum(pieces) == 55 and seen == {0, 2, 3}
+
+
+def test_of_many_folders_those_that_may_be_are_made(store: ChatStore, home: Home) -> None:
+    said = {"messages": [{"id": 1, "role": "user", "text": "q"}]}
+    chats = [{**said, "id": f"x{number}", "folder": f"Folder {number}"} for number in range(MOST_FOLDERS + 2)]
+    assert bring(store, home, {"chats": chats}).chats == MOST_FOLDERS + 2
+    assert len({chat.folder for chat in store.chats()} - {None}) == MOST_FOLDERS
+
+
+def test_a_message_that_is_too_long(store: ChatStore, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "LONGEST", 100)
+    bring(store, home, [chatgpt(node("q", None, "user", "x" * 100))])
+    with pytest.raises(AppError, match="A message in this file has 101 characters; at most 100 are taken"):
+        bring(store, home, [*many(600), chatgpt(node("q", None, "user", "x" * 101))])
+    assert len(store.chats()) == 1
+
+
 def test_it_says_how_far_it_is_and_can_be_stopped(store: ChatStore, home: Home) -> None:
     importer = Importer(store, Attachments(home / FOLDER, store.place), home)
     path, shares = importer.place(), []
@@ -183,7 +234,7 @@ def test_it_says_how_far_it_is_and_can_be_stopped(store: ChatStore, home: Home) 
     store.file.transact = transact  # type: ignore[method-assign]
     with pytest.raises(AppError, match="import was stopped"):
         importer.take(path)
-    assert shares[:3] == sorted(shares[:3]) and 0 < shares[0] < shares[2] < 1
+    assert 0 == shares[0] < shares[1] <= shares[2] < 1
     assert store.file.read(lambda db: db.execute("SELECT count(*) FROM chats").fetchone()[0]) == 0
     assert importer.take(path).chats == 2000 and importer.share == 1
 
@@ -253,11 +304,16 @@ def test_a_zip_bomb(store: ChatStore, home: Home, monkeypatch: pytest.MonkeyPatc
         bring(store, home, packed.getvalue())
 
 
-def test_what_an_import_left_when_the_program_was_killed_is_in_no_list(store: ChatStore, home: Home) -> None:
+def test_what_an_import_left_when_the_program_was_killed_does_not_count(store: ChatStore, home: Home) -> None:
+    """It is in no list, and comes in whole the next time, whatever part of it is there."""
     bring(store, home, many(3))
     store.file.transact(lambda db: db.execute("UPDATE chats SET deleted = 2 WHERE title = 'chat 1'"))
+    store.file.transact(lambda db: db.execute("DELETE FROM messages WHERE text = 'answer 1'"))
     assert [chat.title for chat in store.chats()] == ["chat 2", "chat 0"]
-    assert bring(store, home, many(3)).known == 3
+    done = bring(store, home, many(3))
+    assert (done.chats, done.messages, done.known) == (1, 2, 2)
+    whole = next(chat.id for chat in store.chats() if chat.title == "chat 1")
+    assert [each.text for each in store.tree.open(whole).branch] == ["question 1", "answer 1"]
 
 
 def test_what_a_killed_program_was_importing_is_gone_at_the_next_start(store: ChatStore, home: Home) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.chats.records import Reply, Turn
-from app.chats.search import Hit, find, has_index, spaced
+from app.chats.search import PACES, Hit, find, has_index, set_pace, spaced
 from app.chats.store import ChatStore
 
 
@@ -158,3 +158,17 @@ def test_a_lost_index_is_made_anew(tmp_path: Path, damage: str) -> None:
     assert store.file.read(has_index)
     store.delete(chat)
     store.close()
+
+
+def test_much_at_once_is_found_and_the_pace_is_what_it_was(store: ChatStore) -> None:
+    def pace() -> dict[str, int]:
+        rows = "SELECT k, v FROM words_config WHERE k != 'version'"
+        return {k: v for k, v in store.file.read(lambda db: db.execute(rows).fetchall())}
+
+    store.file.transact(lambda db: set_pace(db, is_much=True))
+    assert pace() == {name: much for name, (_, much) in PACES.items()}
+    for number in range(20):
+        say(store, f"word{number} and more")
+    assert len(look(store, "more")) == 20 + 8  # titles
+    store.file.transact(lambda db: set_pace(db, is_much=False))
+    assert pace() == {name: usual for name, (usual, _) in PACES.items()}

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import app
 from app import Services, Settings
+from app.documents import attachments
 from app.documents.attachments import FILE_LIMIT, FOLDER
-from tests.app.fakes import FakeModel, fake_loader, make_home, model_file
+from app.documents.reading import Document
+from tests.app.fakes import PATIENCE_S, FakeModel, fake_loader, make_home, model_file
 from tests.app.sample_documents import pdf
 
 PORT = 8642
+HOST = f"http://127.0.0.1:{PORT}"
 
 
 @pytest.fixture
@@ -30,7 +36,7 @@ def services(tmp_path: Path) -> Iterator[Services]:
 def client(services: Services) -> Iterator[TestClient]:
     guarded = services.guard.wrap(Starlette(routes=app.all_routes(services)))
     cookies = {services.guard.cookie: services.keys.session(PORT)}
-    with TestClient(guarded, f"http://127.0.0.1:{PORT}", cookies=cookies) as client:
+    with TestClient(guarded, HOST, cookies=cookies) as client:
         yield client
 
 
@@ -69,6 +75,36 @@ def test_a_file_that_is_too_large(client: TestClient, services: Services) -> Non
     said = client.post("/files", params={"name": "x"}, content=pieces)
     assert said.status_code == 200 and said.json()["error"].startswith("x is larger than 100 MB")
     assert kept(services) == 0
+
+
+def test_many_at_once_leave_the_page_its_threads(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are read by two; what else needs a thread is not kept waiting."""
+    go_on, folder = threading.Event(), services.settings.home / FOLDER
+
+    def read(source: Path) -> Document:
+        go_on.wait(PATIENCE_S)
+        return Document("line", (source.read_text(),))
+
+    async def all_at_once() -> tuple[int, set[str]]:
+        guarded = services.guard.wrap(Starlette(routes=app.all_routes(services)))
+        cookies = {services.guard.cookie: services.keys.session(PORT)}
+        to = httpx.ASGITransport(guarded)
+        async with httpx.AsyncClient(transport=to, base_url=HOST, cookies=cookies) as client:
+            sent = [
+                asyncio.create_task(client.post("/files", params={"name": "x"}, content=b"%d" % n))
+                for n in range(60)
+            ]
+            while len(list(folder.glob("*.new"))) < 60:
+                await asyncio.sleep(0.01)
+            other = asyncio.create_task(client.get("/export/none.md"))
+            await asyncio.wait([other, *sent], timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+            status = other.result().status_code if other.done() else 0
+            go_on.set()
+            return status, {(await each).json()["name"] for each in sent}
+
+    monkeypatch.setattr(attachments, "read_document", read)
+    assert asyncio.run(all_at_once()) == (404, {"x"})
+    assert kept(services) == 120
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,15 @@ def test_one_after_another(downloads: Downloads) -> None:
     until(downloads, lambda views: not views)
 
 
+def test_asked_for_twice_it_is_fetched_once(downloads: Downloads) -> None:
+    fetch = FakeFetch()
+    assert downloads.start(fetch) == downloads.start(FakeFetch())
+    fetch.begun()
+    assert downloads.start(FakeFetch()) == "a@bf16" and states(downloads) == ["fetching"]
+    fetch.go.release(4)
+    until(downloads, lambda views: not views)
+
+
 def test_progress_speed_and_time_left(downloads: Downloads) -> None:
     fetch = FakeFetch()
     downloads.start(fetch)

@@ -12,11 +12,13 @@
     const tell = (text, share, run) =>
       octavo.toast(fill(text, { name: file.name, percent: number(100 * share) }), { label: w.stop, run, stay: true });
     const sending = ({ loaded, total }) => tell(w.importing, loaded / total, () => call.abort());
-    const stop = () => fetch("import", { method: "DELETE" });
+    let isStopped = false;
+    const stop = () => { isStopped = true; fetch("import", { method: "DELETE" }); };
     async function follow() { // until the answer is there
       const { share } = await fetch("import").then((answer) => answer.json()).catch(() => ({ share: 0 }));
       if (call.readyState === XMLHttpRequest.DONE) return;
-      tell(w.import_sorting, share, stop);
+      if (isStopped) tell(w.import_stopping, share);
+      else tell(w.import_sorting, share, stop);
       setTimeout(follow, LOOK_MS);
     }
     call.upload.onprogress = sending;
@@ -29,8 +31,10 @@
   }
   function done({ error, chats, messages, known, empty }) {
     if (error) return octavo.toast(octavo.said(error), { stay: true });
+    const count = number(known);
     const said = [fill(w.imported, { chats: number(chats), messages: number(messages) })];
-    if (known) said.push(fill(w.import_known, { count: number(known) }));
+    if (known && !chats) said[0] = fill(w.import_all_known, { count });
+    else if (known) said.push(fill(w.import_known, { count }));
     if (empty) said.push(fill(w.import_skipped, { count: number(empty) }));
     octavo.toast(said.join(" "));
     octavo.browse({});

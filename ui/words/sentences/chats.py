@@ -81,6 +81,9 @@ CHATS = {
     "A conversation has {count} messages; at most {most} are taken. Nothing was imported.": (
         "某个对话有 {count} 条消息，最多可导入 {most} 条。未导入任何内容。"
     ),
+    "A message in this file has {count} characters; at most {most} are taken. Nothing was imported.": (
+        "文件中某条消息有 {count} 个字符，最多可导入 {most} 个。未导入任何内容。"
+    ),
     "The messages of a conversation go round in a circle. Nothing was imported.": (
         "某个对话的消息首尾相接成环。未导入任何内容。"
     ),
@@ -199,7 +202,7 @@ CHATS = {
     ),
     "{name} is {value}; it must be {kind}.": "{name} 的值为 {value}，应为{kind}。",
     "{name} is {value}; it must be {unit}, from 0 to {most}.": (
-        "{name} 的值为 {value}，应为 0 到 {most} 的{unit}。"
+        "{name} 的值为 {value}，应为 0 到 {most} {unit}。"
     ),
     "{name} is {value}; it must lie between {least} and {most}.": (
         "{name} 的值为 {value}，应在 {least} 到 {most} 之间。"
@@ -228,7 +231,7 @@ CHATS = {
     ),
     "text in quotes": "带引号的文本",
     "a whole number": "整数",
-    "whole ": "整",
+    "minutes": "分钟",
     "true or false": "true 或 false",
     "a list of texts in quotes": "带引号文本的列表",
     "“{text}” is not a number of GB.": "“{text}”不是以 GB 为单位的数字。",
