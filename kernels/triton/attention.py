@@ -10,7 +10,7 @@ base 2. Knows nothing of sequences beyond their lengths and block tables.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import triton
@@ -26,7 +26,6 @@ MOST_SPLITS = 32
 LEAST = tl.constexpr(-1e30)  # a score that no token has
 LOG2_E = tl.constexpr(1.4426950408889634)
 RAISED = tl.constexpr(256.0)  # weights times scales of values would lose digits in float16
-DTYPES = (torch.float32, torch.float16, torch.bfloat16)  # that are computed in
 PAIRS = {torch.int8: 1, torch.float8_e4m3fn: 2}
 
 
@@ -270,6 +269,7 @@ class Workspace:
     device: torch.device
     cores: int  # multiprocessors
     arrived: Tensor
+    outgrown: list[Tensor] = field(default_factory=list)  # records go on to use what they were made with
 
     @staticmethod
     def of(device: torch.device) -> Workspace:
@@ -277,8 +277,9 @@ class Workspace:
         return Workspace(device, cores, torch.zeros(4096, dtype=torch.int32, device=device))
 
     def counters(self, num: int) -> Tensor:
-        """That many. They grow before the first record of a size is made, never in one."""
+        """That many. They grow when a step is first computed, before it is recorded."""
         if num > len(self.arrived):
+            self.outgrown.append(self.arrived)
             self.arrived = torch.zeros(2 * num, dtype=torch.int32, device=self.device)
         return self.arrived
 
@@ -337,8 +338,9 @@ def _launch(
         context = min(context, kv.window + ANSWER_TOKENS) if kv.window else context
         splits = plan_splits(programs, triton.cdiv(context, tiles.tokens), work.cores)
     padded = triton.next_power_of_2(dim)
-    parts = masses = q
+    parts = masses = arrived = q
     if splits > 1:
+        arrived = work.counters(programs)
         parts, masses = (
             torch.empty(programs * splits * tiles.rows * n, device=q.device) for n in (padded, 1)
         )
@@ -346,7 +348,7 @@ def _launch(
     if kv.scales is not None:
         scales, pool = kv.scales[:, kv.layer], pool.view(torch.uint16)
     _attend[(grid[0], grid[1], grid[2] * splits)](
-        q, pool, scales, q if kv.sinks is None else kv.sinks, out, parts, masses, work.counters(programs),
+        q, pool, scales, q if kv.sinks is None else kv.sinks, out, parts, masses, arrived,
         batch.counts, batch.cu_lens, batch.context_lens, table,
         kv.score_scale, kv.soft_cap, kv.window, *which, splits, table.stride(0),
         *pool.stride()[:3], *scales.stride()[:3],

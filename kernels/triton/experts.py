@@ -18,6 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ..ops import Experts
+from .checks import check_experts
 from .configs import Tile, expert_tile
 from .linear import Ending, Linear, fitting, pointers
 from .packing import PackedMatrix
@@ -93,16 +94,22 @@ class Mixtures:
 
     def __init__(self, linear: Linear) -> None:
         self.linear = linear
+        self.waits = False  # for the card to say which rows are whose
+        self._checked: dict[int, Experts] = {}
         self._stacks: dict[int, tuple[Experts, Stack, Stack]] = {}  # by identity, which the tuple keeps alive
 
     def add(self, x: Tensor, experts: Experts, hidden: Tensor, asked: Tensor | None = None) -> None:
         """hidden[t] += sum of share_x * down_x @ act(gate_x @ x[t], up_x @ x[t]) over t's experts x. In x's
         place the router reads `asked`, if there is any.
         """
+        if self._checked.get(id(experts)) is not experts:
+            check_experts(experts)
+            self._checked[id(experts)] = experts
         chosen, shares = self._choose(x if asked is None else asked, experts)
         if experts.scales is not None:
             shares *= experts.scales[chosen.long()]
         if not self.linear.target.matrix:
+            self.waits = True
             one_by_one(self.linear, x, experts, hidden, chosen, shares)
             return
         gate_up, down = self.stacks(experts)

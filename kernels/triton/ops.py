@@ -1,7 +1,7 @@
 """TritonOps: the contract of kernels/ops.py on cards that Triton compiles for, and in its interpreter.
 
 The residual stream, q/k/v and logits are float32, activations bfloat16 (float16 where a card has no units
-for that). What a launch takes is checked here, before any kernel sees an address: kernels check nothing.
+for that). What a launch takes is checked first (checks.py), before any kernel sees an address.
 Grids are sized by the counts that the batch has on the host, so that no op waits for the device. A record is
 a CUDA graph of what the batch then held: it serves all later steps of as many sequences, a token each.
 """
@@ -20,14 +20,22 @@ from ..reference import ACTIVATIONS, attend
 from ..weights import Matrix
 from . import attention, blocks, rows
 from .attention_tiles import PROMPTS
+from .checks import (
+    check_blocks,
+    check_buffers,
+    check_dtypes,
+    check_layer,
+    check_rope,
+    check_rows,
+    check_vector,
+)
 from .experts import Mixtures
 from .linear import Linear
 from .packing import PackedMatrix
 from .sampling import Sampler
-from .targets import Target, target_of
+from .targets import target_of
 
 RECORDS_BYTES = 2**28  # what graphs take, to plan with until it is measured
-KV_DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.int8, torch.float8_e4m3fn)
 
 
 class TritonOps:
@@ -75,7 +83,9 @@ class TritonOps:
         return torch.zeros(rows, width, device=self.device)
 
     def record(self, forward: Callable[[], None]) -> Callable[[], None]:
-        """A CUDA graph; the first call compiles what is not compiled and lets workspaces grow."""
+        """A CUDA graph; the first call compiles what is not compiled and lets workspaces grow. `forward`
+        itself where that waits for the card.
+        """
         if not self.records_by_size:
             return forward
         stream = torch.cuda.Stream()
@@ -83,9 +93,12 @@ class TritonOps:
         with torch.cuda.stream(stream):
             forward()
         torch.cuda.current_stream().wait_stream(stream)
+        if self.mixtures.waits:
+            return forward
         last = self._last_graph()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=last.pool() if last else None):  # one runs at a time
+        # one record runs at a time; another model's thread may go on using the card
+        with torch.cuda.graph(graph, pool=last.pool() if last else None, capture_error_mode="thread_local"):
             forward()
         self._last_graph = weakref.ref(graph)
         return graph.replay
@@ -93,6 +106,7 @@ class TritonOps:
     def embed(self, batch: ForwardBatch, table: PackedMatrix, hidden: Tensor, scale: float = 1.0) -> None:
         """See Ops.embed."""
         tokens = self._count(batch, 0, hidden)
+        check_rows("hidden", hidden, table.shape[1], torch.float32)
         self.linear.embed(batch.token_ids[:tokens], table, hidden[:tokens], scale)
 
     def norm_linear(
@@ -115,18 +129,19 @@ class TritonOps:
     ) -> None:
         """See Ops.rope_write."""
         tokens = self._count(batch, 0, qkv, q)
-        self._check_layer(kv)
+        check_layer(kv, self.kv_dtype, len(batch.slots))
         width = kv.num_heads * kv.head_dim
         written = 0 if qkv.shape[1] == width else 2 * kv.num_kv_heads * kv.head_dim
         check_rows("qkv", qkv, width + written, torch.float32)
         check_rows("q", q, width, self.dtype)
-        check_rows("the rope's cosines", rope.cos, rope.cos.shape[1], torch.float32)
+        norms = (q_norm, kv.num_heads), (k_norm, kv.num_kv_heads), (v_norm, 1)
+        check_rope(rope, norms, kv.head_dim)
         rows.rope_write(batch, qkv[:tokens], rope, kv, q, q_norm, k_norm, v_norm)
 
     def attention(self, batch: ForwardBatch, q: Tensor, kv: KVLayer, out: Tensor) -> None:
         """See Ops.attention. Prompts on a card without matrix units are left to torch."""
         self._count(batch, 0, q, out)
-        self._check_layer(kv)
+        check_layer(kv, self.kv_dtype, len(batch.slots))
         for name, buffer in (("q", q), ("out", out)):
             check_rows(name, buffer, kv.num_heads * kv.head_dim, self.dtype)
         attention.attention(batch, q, kv, out, self.target, self.work)
@@ -163,13 +178,17 @@ class TritonOps:
     ) -> None:
         """See Ops.add."""
         tokens = self._count(batch, 0, x, hidden)
+        for name, buffer in (("x", x), ("hidden", hidden)):
+            check_rows(name, buffer, hidden.shape[1], torch.float32)
         into = hidden[:tokens]
         if keep != 1.0:
             into.copy_(keep * into if keep else torch.zeros_like(into))
         if norm is None:
             into.add_(x[:tokens], alpha=scale)
             return
-        runs = (-1, len(norm.gain))
+        width, run = hidden.shape[1], len(norm.gain)
+        check_vector("a norm's gain", norm.gain, (run if width % max(run, 1) == 0 else width,), self.device)
+        runs = (-1, run)
         rows.add_normed(x[:tokens].view(runs), norm, into.view(runs), scale)
 
     def norm_gated_linear(
@@ -195,6 +214,8 @@ class TritonOps:
     ) -> None:
         """See Ops.gate: little work, left to torch."""
         tokens = self._count(batch, 0, x, out)
+        for name, buffer in (("x", x), ("up", up)):
+            check_rows(name, buffer, out.shape[1], torch.float32)
         out[:tokens] = ACTIVATIONS[activation](x[:tokens], up[:tokens])
 
     def norm_experts_add(
@@ -206,7 +227,10 @@ class TritonOps:
         out: Tensor | None = None,
     ) -> None:
         """See Ops.norm_experts_add."""
-        tokens = self._count(batch, 0, hidden)
+        sums = hidden if out is None else out
+        tokens = self._count(batch, 0, hidden, sums)
+        for name, buffer in (("hidden", hidden), ("out", sums)):
+            check_rows(name, buffer, experts.router.shape[1], torch.float32)
         x, router_norm = hidden[:tokens], experts.router_norm
         asked = self._normed(x, router_norm) if router_norm else None
         into = x if out is None else out[:tokens].zero_()
@@ -225,6 +249,8 @@ class TritonOps:
         wanted = self._count(batch, 2, out)
         if not wanted:  # a step inside prompts
             return
+        check_buffers(0, self.device, hidden)
+        check_vector("a norm's gain", norm.gain, hidden.shape[1:], self.device)
         x = hidden.new_empty(wanted, hidden.shape[1], dtype=self.dtype)
         rows.rms_norm(hidden, norm, x, batch.logit_rows)
         self.linear.apply(x, weight, out[:wanted], soft_cap=soft_cap)
@@ -232,6 +258,10 @@ class TritonOps:
     def sampler(self, rows: int, vocabulary: int, slots: int) -> Sampler:
         """See Ops.sampler."""
         return Sampler(self.device, rows, vocabulary, slots)
+
+    def scratch_bytes(self, heads: int, head_dim: int, tokens: int, positions: int, vocabulary: int) -> int:
+        """Measured when it is warm."""
+        return 0
 
     def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
         """See Ops.copy_blocks."""
@@ -249,6 +279,7 @@ class TritonOps:
         """What a product takes: norm(x), or x, as activation."""
         if norm is None:
             return x.to(self.dtype)
+        check_vector("a norm's gain", norm.gain, x.shape[1:], self.device)
         out = torch.empty_like(x, dtype=self.dtype)
         rows.rms_norm(x, norm, out)
         return out
@@ -259,58 +290,5 @@ class TritonOps:
             "a card's batch has its numbers on the host"
         )
         count = int((batch.host or batch).counts[which])
-        for buffer in buffers:
-            if len(buffer) < count or not buffer.is_contiguous() or buffer.device.type != self.device.type:
-                raise ValueError(
-                    f"A step of {count} rows needs contiguous buffers of as many on {self.device}; one is "
-                    f"{tuple(buffer.shape)}, strides {buffer.stride()}, on {buffer.device}."
-                )
+        check_buffers(count, self.device, *buffers)
         return count
-
-    def _check_layer(self, kv: KVLayer) -> None:
-        """The layer's pool is as its numbers say, and of this backend's type."""
-        wanted = (2, kv.num_kv_heads, kv.block_size * kv.head_dim)
-        pool = kv.pool
-        if pool.shape[2:] != wanted or pool.dtype != self.kv_dtype or not pool[0].is_contiguous():
-            raise ValueError(
-                f"The pool's blocks are {tuple(pool.shape[2:])} of {pool.dtype}, strides {pool.stride()}; "
-                f"the layer needs contiguous ones, {wanted} of {self.kv_dtype}."
-            )
-        if (kv.scales is None) == (pool.dtype.itemsize == 1):
-            raise ValueError(
-                f"Keys and values of {pool.dtype} come with scales if they have 8 bits, else without."
-            )
-        if kv.num_heads % kv.num_kv_heads or kv.block_size % 16 or kv.layer >= pool.shape[1]:
-            raise ValueError(
-                f"{kv.num_heads} heads over {kv.num_kv_heads}, blocks of {kv.block_size}, layer {kv.layer} "
-                f"of {pool.shape[1]}: heads must divide, blocks be multiples of 16, the layer be there."
-            )
-
-
-def check_dtypes(target: Target, dtype: torch.dtype, kv_dtype: torch.dtype) -> None:
-    """Raises ValueError for what a target cannot do."""
-    small = kv_dtype.itemsize == 1
-    if dtype not in attention.DTYPES or kv_dtype not in KV_DTYPES or not (small or kv_dtype == dtype):
-        raise ValueError(
-            f"Triton computes in float32, float16 or bfloat16, not {dtype} with {kv_dtype} kept."
-        )
-    if dtype == torch.bfloat16 and not target.bf16:
-        raise ValueError(f"{target.name} does not multiply bfloat16; use float16.")
-    if (small and not target.matrix) or (kv_dtype == torch.float8_e4m3fn and not target.fp8):
-        raise ValueError(
-            f"{target.name} cannot keep keys and values as {kv_dtype}; use torch.int8 or {dtype}."
-        )
-
-
-def check_rows(name: str, buffer: Tensor, width: int, dtype: torch.dtype) -> None:
-    """Raises ValueError for a buffer of another width or type."""
-    if buffer.shape[1] != width or buffer.dtype != dtype:
-        raise ValueError(
-            f"{name} is {tuple(buffer.shape)} of {buffer.dtype}; needed are rows of {width} {dtype}."
-        )
-
-
-def check_blocks(pool: Tensor, ids: Sequence[int]) -> None:
-    """Raises ValueError for a block that a pool has not."""
-    if ids and not 0 <= min(ids) <= max(ids) < len(pool):
-        raise ValueError(f"Blocks {min(ids)} to {max(ids)} were named; the pool has {len(pool)}.")

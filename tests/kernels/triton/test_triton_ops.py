@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import kernels
 from engine.running import graphs, runner
-from kernels import Dense, ForwardBatch, Norm, Rope
+from kernels import Dense, Experts, ForwardBatch, Norm
 from kernels.reference import ReferenceOps
 from kernels.triton import TritonOps, targets
-from kernels.triton.ops import check_dtypes
+from kernels.triton.attention import Workspace
+from kernels.triton.checks import check_dtypes
 from kernels.triton.targets import TARGETS
 from tests.engine.ladder import Ladder
 from tests.engine.models.tiny_families import make_model, save
-from tests.kernels.triton.paged import Heads, make_step
+from tests.kernels.triton.paged import make_step
 from tests.tiny_models import write_tiny_gguf
 
 PROMPTS = [list(range(3, 29)), [5], [9]]
@@ -158,43 +163,73 @@ def test_types_that_a_card_cannot_do(
         check_dtypes(TARGETS[target], dtype, kv_dtype)
 
 
-def test_buffers_are_checked_before_a_launch(ops: TritonOps) -> None:
-    step, norm = make_step([3], [10]), Norm(torch.ones(64), 1e-5)
-    x, weight = torch.randn(4, 64), ops.pack([Dense(torch.randn(32, 64))])
-    bad = {
-        "needs contiguous buffers": (x, torch.zeros(2, 32)),  # too few rows
-        "strides": (torch.randn(64, 4).T, torch.zeros(4, 32)),
-    }
-    for text, (hidden, out) in bad.items():
-        with pytest.raises(ValueError, match=text):
-            ops.norm_linear(step.batch, hidden, norm, weight, out)
-    with pytest.raises(ValueError, match=r"q is .* needed are rows of 512 torch.float32"):
-        ops.attention(step.batch, step.q[:, :64].contiguous(), step.kv, step.q)
-    with pytest.raises(ValueError, match=r"of torch\.float16"):
-        ops.attention(step.batch, step.q.half(), step.kv, step.q)
-
-
-def test_pools_are_checked_before_a_launch(ops: TritonOps) -> None:
-    rope = Rope(torch.ones(100, 32), torch.zeros(100, 32))
-    for step, text in (
-        (make_step([3], [10], torch.float16), "torch.float16"),
-        (make_step([3], [10], heads=Heads(), kv_dtype=torch.int8), "torch.int8"),
-    ):
-        qkv = torch.zeros(4, (8 + 4) * 64)
-        with pytest.raises(ValueError, match=rf"The pool's blocks are .* of {text}"):
-            ops.rope_write(step.batch, qkv, rope, step.kv, step.q.float())
-        with pytest.raises(ValueError, match=text):
-            ops.attention(step.batch, step.q.float(), step.kv, step.q.float())
-
-
-def test_blocks_are_checked_before_a_copy(ops: TritonOps) -> None:
-    pool = torch.zeros(4, 64)
-    with pytest.raises(ValueError, match="Blocks -1 to 4 were named; the pool has 4"):
-        ops.copy_blocks(pool, [1, -1], [4, 2])
-
-
 def test_a_step_inside_a_prompt_wants_no_logits(ops: TritonOps) -> None:
     step, out = make_step([3], [10]), torch.full((4, 32), torch.nan)
     head = ops.pack([Dense(torch.ones(32, 64))])
     ops.logits(step.batch, torch.zeros(4, 64), Norm(torch.ones(64), 1e-5), head, out)
     assert out.isnan().all()
+
+
+def test_counters_that_were_outgrown_are_kept() -> None:
+    """A record goes on to use those that it was made with, however long the prompts that come after it."""
+    work = Workspace.of(torch.device("cpu"))
+    first = weakref.ref(work.counters(10))
+    assert len(work.counters(2 * len(work.arrived))) > len(work.outgrown[0])
+    assert first() is work.outgrown[0]
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """What torch says of streams and graphs, without a card; with what each graph was made."""
+    graphs = list[dict[str, object]]()
+    stream = SimpleNamespace(wait_stream=lambda other: None)
+
+    def graph(made: object, **options: object) -> nullcontext[None]:
+        graphs.append(options)
+        return nullcontext()
+
+    monkeypatch.setattr(torch.cuda, "Stream", lambda: stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: stream)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: Recorded())
+    monkeypatch.setattr(torch.cuda, "graph", graph)
+    return graphs
+
+
+class Recorded:
+    """A graph."""
+
+    def pool(self) -> str:
+        return "a graph's memory"
+
+    def replay(self) -> None:
+        """Of nothing."""
+
+
+def test_records_share_their_memory_and_leave_other_threads_alone(
+    ops: TritonOps, card: list[dict[str, object]]
+) -> None:
+    ops.records_by_size, calls = True, list[int]()
+    kept = [ops.record(lambda: calls.append(1)) for _ in range(2)]
+    assert len(calls) == 4, "each is computed once before it is recorded"
+    assert [options["pool"] for options in card] == [None, "a graph's memory"] and len(kept) == 2
+    assert {options["capture_error_mode"] for options in card} == {"thread_local"}
+
+
+def test_what_waits_for_the_card_is_not_recorded(ops: TritonOps, card: list[dict[str, object]]) -> None:
+    """Experts without matrix units: the host has to know which rows are whose."""
+    ops.records_by_size = True
+    ops.mixtures.linear.target = replace(ops.target, matrix=False)
+    experts = Experts(
+        ops.pack([Dense(torch.randn(2, 64))]),
+        (ops.pack([Dense(torch.randn(32, 64))] * 2, gated=True),) * 2,
+        (ops.pack([Dense(torch.randn(64, 32))]),) * 2,
+        1,
+        True,
+    )
+    step, hidden = make_step([1], [10]), torch.randn(2, 64)
+
+    def forward() -> None:
+        ops.norm_experts_add(step.batch, hidden, None, experts)
+
+    assert ops.record(forward) is forward and not card
