@@ -13,7 +13,7 @@ from kernels import ForwardBatch, KVLayer
 from kernels.triton import TritonOps
 from kernels.triton.attention import attention as attend
 
-from .report import Row, judged
+from .report import Row, attempt, judged
 from .setup import Setup, seconds
 from .steps import bytes_read, gathered, make_batch, make_layers
 
@@ -29,9 +29,10 @@ def attention(setup: Setup) -> Iterator[Row]:
     """Answers, by type of keys and values, and prompts."""
     for chats, length in ((2, 100),) if setup.dry else ANSWERS:
         for dtype in (setup.ops.dtype, torch.float8_e4m3fn, torch.int8):
-            yield from answers(setup, chats, length, dtype)
+            name = f"{chats} x {length} {dtype}"
+            yield from attempt("attention", name, answers(setup, chats, length, dtype))
     for new, length in ((20, 70),) if setup.dry else PROMPTS:
-        yield from prompts(setup, new, length)
+        yield from attempt("attention", f"{new} of {length}", prompts(setup, new, length))
 
 
 def answers(setup: Setup, chats: int, length: int, dtype: torch.dtype) -> Iterator[Row]:

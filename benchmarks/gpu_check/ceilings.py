@@ -1,5 +1,6 @@
 """What the machine itself can do: the figures that all others are held against. Reading and copying memory,
-products in the vendor's library, what a node of a graph and a launch cost.
+products in the vendor's library, what a node of a graph and a launch cost. And whether the program would use
+this card: the check that it makes before.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from collections.abc import Iterator
 import torch
 import triton
 
+from kernels.triton.self_test import faults
+
 from .report import Row
 from .setup import Setup, captured, replayed, seconds
 
 
 def machine(setup: Setup) -> Iterator[Row]:
-    """Which card, which versions."""
+    """Which card, which versions; the program's own check, compiling included."""
     words = [
         f"torch {torch.__version__}",
         f"triton {triton.__version__}",
@@ -28,6 +31,11 @@ def machine(setup: Setup) -> Iterator[Row]:
         done = subprocess.run(["nvidia-smi", query, "--format=csv,noheader"], capture_output=True, text=True)
         words.append(done.stdout.strip())
     yield Row("machine", setup.ops.target.name, 0, "", note=", ".join(words))
+    if not setup.dry:
+        began = time.perf_counter()
+        wrong = list(faults(setup.device.type))
+        took, note = time.perf_counter() - began, "; ".join(wrong)
+        yield Row("machine", "the check before a card is used", took, "s", passed=not wrong, note=note)
 
 
 def ceilings(setup: Setup) -> Iterator[Row]:

@@ -5,7 +5,7 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -29,6 +29,7 @@ from .steps import make_batch, make_layers, make_sampler, on_device
 from .weights import MAKERS
 
 FORMATS = (Int4, Int4Z, Int4K, Int5K, Int8, Fp8, Dense)
+SHAPES = ((72, 256), (4096, 4096), (1024, 14336))
 ROWS = (1, 8, 16, 31, 64, 200, 600)
 DRY_ROWS = (1, 20)
 
@@ -42,10 +43,10 @@ class Case:
     limit: float
 
 
-def cases(setup: Setup) -> Iterator[Case]:
-    """All of them."""
+def cases(setup: Setup, shapes: Sequence[tuple[int, int]] = SHAPES) -> Iterator[Case]:
+    """All of them, products with matrices of these shapes."""
     limit = LIMITS[setup.ops.dtype]
-    shapes = [(64, 256)] if setup.dry else [(72, 256), (4096, 4096), (1024, 14336)]
+    shapes = [(64, 256)] if setup.dry else shapes
     for kind in FORMATS:
         for n, k in shapes:
             matrix = Matrix(setup, kind, n, k)

@@ -13,7 +13,7 @@ from engine.models.decoder import Decoder
 
 from .peers import llama
 from .products import size_of
-from .report import Row, judged
+from .report import Row, attempt, judged
 from .setup import Setup, replayed, wall
 from .steps import Pass, make_batch
 from .weights import decoder, dense_model, shape_of
@@ -27,18 +27,22 @@ CLOSE = 2e-2
 
 def end_to_end(setup: Setup) -> Iterator[Row]:
     """First whether it is right, then each form."""
-    yield from like_transformers(setup)
+    yield from attempt("model", "transformers", like_transformers(setup))
     for form in FORMS[: setup.size(len(FORMS), 2)]:
-        model = decoder(setup, shape_of(setup), form)
-        for chats, length in CHATS if not setup.dry else ((2, 70),):
-            yield answers(setup, model, form, chats, length)
-        for length in PROMPTS if not setup.dry else (40,):
-            yield prompt(setup, model, form, length)
-        if form == "bf16":
-            yield across_blocks(setup, model)
-        del model
+        yield from attempt("model", form, in_form(setup, form))
         if not setup.dry:
             torch.cuda.empty_cache()
+
+
+def in_form(setup: Setup, form: str) -> Iterator[Row]:
+    """Answers, prompts, and one record where it matters."""
+    model = decoder(setup, shape_of(setup), form)
+    for chats, length in CHATS if not setup.dry else ((2, 70),):
+        yield answers(setup, model, form, chats, length)
+    for length in PROMPTS if not setup.dry else (40,):
+        yield prompt(setup, model, form, length)
+    if form == "bf16":
+        yield across_blocks(setup, model)
 
 
 def bytes_of(model: Decoder) -> int:

@@ -13,7 +13,7 @@ from kernels.triton.experts import Mixtures
 from kernels.triton.rows import rms_norm
 
 from .products import size_of
-from .report import Row, judged
+from .report import Row, attempt, judged
 from .setup import Setup, seconds
 from .steps import make_batch, make_layers, make_sampler
 from .weights import MAKERS
@@ -25,42 +25,35 @@ SMALLEST = {1: 3e-6}  # seconds that one row may take, whatever is read
 
 def others(setup: Setup) -> Iterator[Row]:
     """All of it."""
-    yield from mixtures(setup)
+    for form in ("w4 g128", "bf16"):
+        yield from attempt("others", f"mixture {form}", mixtures(setup, form))
     for tokens in (2,) if setup.dry else (1, 32, 4096):
-        yield from rows(setup, tokens)
+        yield from attempt("others", f"{tokens} rows", rows(setup, tokens))
     for count in (1,) if setup.dry else (1, 32):
-        yield from draws(setup, count)
+        yield from attempt("others", f"{count} draws", draws(setup, count))
 
 
-def mixtures(setup: Setup) -> Iterator[Row]:
-    """Four-bit and dense experts."""
+def mixtures(setup: Setup, form: str) -> Iterator[Row]:
+    """Experts of one form."""
     count, top_k = setup.size(EXPERTS, 4), setup.size(TOP_K, 2)
     hidden, inner = setup.size(HIDDEN, 256), setup.size(INNER, 256)
-    for form in ("w4 g128", "bf16"):
-        pack, make = setup.ops.pack, MAKERS[form]
-        experts = Experts(
-            pack([MAKERS["bf16"](setup, count, hidden)]),
-            tuple(pack([make(setup, inner, hidden) for _ in range(2)], gated=True) for _ in range(count)),
-            tuple(pack([make(setup, hidden, inner)]) for _ in range(count)), top_k, True,
-        )  # fmt: skip
-        mixture, one = Mixtures(setup.ops.linear), size_of(experts.gate_up[0]) + size_of(experts.down[0])
-        for tokens in (1, 3) if setup.dry else (1, 8, 64, 2048):
-            x = torch.randn(tokens, hidden, device=setup.device).to(setup.ops.dtype)
-            out = torch.zeros(tokens, hidden, device=setup.device)
-            took = seconds(setup, [lambda: mixture.add(x, experts, out)])  # noqa: B023
-            read = count * (1 - (1 - top_k / count) ** tokens) * one  # experts that somebody goes through
-            flops = 6 * tokens * top_k * hidden * inner
-            bound = max(read / setup.read, flops / setup.flops["bf16"])
-            goal = MIXTURE_GOAL if tokens == 1 and form.startswith("w4") else 0.0
-            yield judged(
-                "others",
-                f"mixture {form}, {tokens} tokens",
-                took * 1e6,
-                "us",
-                bound * 1e6,
-                bound / took,
-                goal,
-            )
+    pack, make = setup.ops.pack, MAKERS[form]
+    experts = Experts(
+        pack([MAKERS["bf16"](setup, count, hidden)]),
+        tuple(pack([make(setup, inner, hidden) for _ in range(2)], gated=True) for _ in range(count)),
+        tuple(pack([make(setup, hidden, inner)]) for _ in range(count)), top_k, True,
+    )  # fmt: skip
+    mixture, one = Mixtures(setup.ops.linear), size_of(experts.gate_up[0]) + size_of(experts.down[0])
+    for tokens in (1, 3) if setup.dry else (1, 8, 64, 2048):
+        x = torch.randn(tokens, hidden, device=setup.device).to(setup.ops.dtype)
+        out = torch.zeros(tokens, hidden, device=setup.device)
+        took = seconds(setup, [lambda: mixture.add(x, experts, out)])  # noqa: B023
+        read = count * (1 - (1 - top_k / count) ** tokens) * one  # experts that somebody goes through
+        flops = 6 * tokens * top_k * hidden * inner
+        bound = max(read / setup.read, flops / setup.flops["bf16"])
+        goal = MIXTURE_GOAL if tokens == 1 and form.startswith("w4") else 0.0
+        name = f"mixture {form}, {tokens} tokens"
+        yield judged("others", name, took * 1e6, "us", bound * 1e6, bound / took, goal)
 
 
 def rows(setup: Setup, tokens: int) -> Iterator[Row]:

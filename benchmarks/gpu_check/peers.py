@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, rms_norm, scaled_dot_product_attention, silu
 
-from .report import Row
+from .report import Row, attempt
 from .setup import Setup, replayed, wall
 from .steps import Pass, make_batch
 from .weights import Shape, decoder, dense_model, shape_of
@@ -41,14 +41,17 @@ def peers(setup: Setup) -> Iterator[Row]:
     for name, side in sides.items():
         if setup.dry and "compiled" in name:
             continue
-        for chats in ours:
-            if name != "transformers" and chats == MANY:
-                continue
-            rate = side(chats)
-            goal = MANY_GOAL if chats == MANY else 1.0
-            share = ours[chats] / rate
-            passed = None if setup.dry else share >= goal
-            yield Row("peers", f"{name}, {chats} chats", rate, "tokens/s", ours[chats], share, goal, passed)
+        for chats, rate in ours.items():
+            if name == "transformers" or chats != MANY:
+                row = f"{name}, {chats} chats"
+                yield from attempt("peers", row, beside(setup, row, side, chats, rate))
+
+
+def beside(setup: Setup, name: str, side: Callable[[int], float], chats: int, ours: float) -> Iterator[Row]:
+    """One of them, and how many times as fast we are."""
+    rate, goal = side(chats), MANY_GOAL if chats == MANY else 1.0
+    share = ours / rate
+    yield Row("peers", name, rate, "tokens/s", ours, share, goal, None if setup.dry else share >= goal)
 
 
 def tokens_per_second(setup: Setup, shape: Shape, tensors: dict[str, Tensor], chats: int) -> float:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from kernels.triton.packing import PackedMatrix
 
-from .report import Row, judged
+from .report import Row, attempt, judged
 from .setup import Setup, seconds
 from .weights import MAKERS, shape_of
 
@@ -42,13 +42,17 @@ def products(setup: Setup) -> Iterator[Row]:
         for rows, took in mm.items():
             yield Row("products", f"{name} torch.mm bf16, {rows} rows", took * 1e6, "us")
         for form in ("w8", "bf16") if name == "head" else FORMS:
-            packed = several(setup, form, n, k)
-            for rows in counts:
-                took = seconds(setup, calls(setup, packed, rows))
-                yield row(setup, f"{name} {form}, {rows} rows", packed[0], rows, took, mm[rows])
-            del packed
+            yield from attempt("products", f"{name} {form}", ours(setup, name, form, (n, k), mm))
         if name != "head":
-            yield from tinygemm(setup, name, n, k)
+            yield from attempt("products", f"{name} tinygemm", tinygemm(setup, name, n, k))
+
+
+def ours(setup: Setup, name: str, form: str, shape: tuple[int, int], mm: dict[int, float]) -> Iterator[Row]:
+    """A form with each number of rows, beside what torch takes for it."""
+    packed = several(setup, form, *shape)
+    for rows, library in mm.items():
+        took = seconds(setup, calls(setup, packed, rows))
+        yield row(setup, f"{name} {form}, {rows} rows", packed[0], rows, took, library)
 
 
 def several(setup: Setup, form: str, n: int, k: int) -> list[PackedMatrix]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -46,11 +46,30 @@ def judged(
     return Row(section, name, got, unit, bound, share, goal, share >= goal if goal else None, note)
 
 
+def failed(section: str, name: str, error: Exception) -> Row:
+    """What stands in the place of a figure."""
+    note = f"{type(error).__name__}: {error}".replace("\n", " ")[:300]
+    return Row(section, name, 0, "", passed=False, note=note)
+
+
+def attempt(section: str, name: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows as they come; where an error ends them it is one more, and the section goes on."""
+    try:
+        yield from rows
+    except Exception as error:
+        yield failed(section, f"{name} failed", error)
+
+
 class Report:
     """All rows of a run."""
 
-    def __init__(self, path: Path, judge_speed: bool = True) -> None:
+    def __init__(self, path: Path, judge_speed: bool = True, go_on: bool = False) -> None:
+        """`go_on`: the rows that are there belong to this run; else the file begins anew."""
         self.path, self.rows, self.began, self.judge_speed = path, list[Row](), time.monotonic(), judge_speed
+        if go_on:
+            self.rows = [Row(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        else:
+            path.unlink(missing_ok=True)
 
     def add(self, row: Row) -> None:
         """Print and keep it."""

@@ -9,12 +9,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from .report import Row
 from .setup import Setup
 
 WORKERS = 12
+# Matrices that compile to what the real ones do, but are made in no time: rows that no tile fills, inputs
+# that are shared among programs, inputs that are not.
+SHAPES = ((72, 256), (64, 1024), (28672, 256))
 CODE = "import sys; from benchmarks.gpu_check.warm import work; work(int(sys.argv[1]), int(sys.argv[2]))"
 
 
@@ -54,6 +58,19 @@ def compiled() -> Row:
     return Row("warm", "compiled for sm_90", done.returncode, "faults", passed=not done.returncode, note=last)
 
 
+def passes(setup: Setup) -> Iterator[Callable[[], object]]:
+    """One layer of the model that is measured, in each form, for few and many answers and a prompt."""
+    from .end_to_end import FORMS
+    from .steps import Pass, make_batch
+    from .weights import LLAMA_8B, decoder
+
+    shape = replace(LLAMA_8B, layers=1, vocabulary=4096)
+    for form in FORMS:
+        for new, length in (([1], 1024), ([1] * 8, 1024), ([1] * 32, 1024), ([2048], 2048)):
+            batch, blocks = make_batch(setup, new, [length] * len(new), shape.vocabulary)
+            yield lambda form=form, step=(batch, blocks): Pass(setup, decoder(setup, shape, form), *step)()
+
+
 def work(which: int, of: int, setup: Setup | None = None) -> None:
     """One worker's part."""
     made = setup or Setup.of(False, Path())
@@ -66,14 +83,16 @@ def work(which: int, of: int, setup: Setup | None = None) -> None:
 
 
 def launches(setup: Setup) -> Iterator[Callable[[], object]]:
-    """The cases of correctness.py; products of every form and number of rows, small; candidates of
-    tune.py.
+    """The cases of correctness.py; a layer of each form; products of every form and number of rows, small;
+    candidates of tune.py.
     """
     from . import correctness, products, tune
     from .weights import MAKERS
 
-    for case in correctness.cases(setup):
+    for case in correctness.cases(setup, SHAPES):
         yield case.error
+    if not setup.dry:
+        yield from passes(setup)
     n, k = setup.size(4096, 64), setup.size(4096, 256)
     for form in products.FORMS:
         packed = setup.ops.pack([MAKERS[form](setup, n, k)])
