@@ -2,7 +2,8 @@
 
 As it comes (3.6 to 3.9) it keeps bfloat16 as uint16 and computes with those integers, cuts float32 off where
 it should round to bfloat16, and rounds to e4m3 wrongly, past the largest value into nonsense. Here a value
-of a small type is widened to float32, computed with, and rounded to the nearest, ties to even.
+of a small type is widened to float32, computed with, and rounded to the nearest, ties to even. And what is
+done again and again for nothing is done once.
 """
 
 from __future__ import annotations
@@ -114,6 +115,37 @@ def as_index(original: Any) -> Any:
     return patched
 
 
+def once(original: Any) -> Any:
+    """Triton makes its language callable anew for each call of a function, within kernels too: half of all
+    time. What it sets is the same each time and may stay.
+    """
+    known: dict[int, tuple[Any, Any]] = {}  # by a module's names, which the function keeps alive
+
+    def patched(function: Any) -> Any:
+        key = id(function.__globals__)
+        if key not in known:
+            scope = original(function)
+            if scope is not None:  # of 3.7 and later, which take it all back after a launch
+                scope._changes.clear()
+            known[key] = function, scope
+        return known[key][1]
+
+    return patched
+
+
+def by_name(original: Any) -> Any:
+    """A type's twin in numpy, which is looked up a dozen times an operation, from a table made each time."""
+    known: dict[str, Any] = {}
+
+    def patched(dtype: Any) -> Any:
+        name = dtype.scalar.name
+        if name not in known:
+            known[name] = original(dtype.scalar)
+        return known[name]
+
+    return patched
+
+
 Builder.cast_impl = convert(Builder.cast_impl)
 Builder.create_fp_to_fp = convert(Builder.create_fp_to_fp)
 Builder.binary_op = binary(Builder.binary_op)
@@ -122,4 +154,6 @@ Builder.create_dot = dot
 if not hasattr(Builder, "get_bf16"):  # 3.6
     Builder.get_bf16 = get_bf16
 interpreter._patch_lang_tensor = as_index(interpreter._patch_lang_tensor)
+interpreter._patch_lang = once(interpreter._patch_lang)
+interpreter._get_np_dtype = by_name(interpreter._get_np_dtype)
 assert sys.modules["triton.language"].sum.__class__.__name__ == "InterpretedFunction", "imported too early"
