@@ -18,7 +18,7 @@ import torch
 
 from app.settings import Home
 from engine import LLM, Delta, EngineConfig, Finish, SamplingParams
-from engine.fitting.device import usable_cores
+from engine.fitting.cores import usable_cores
 from engine.running.forward import Forward
 from engine.scheduling.sequence import Sequence
 from engine.scoring import picked

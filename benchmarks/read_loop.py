@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from engine.checkpoints import read_gguf
-from engine.fitting.device import usable_cores
+from engine.fitting.cores import usable_cores
 
 from .peers.pipe import serve
 

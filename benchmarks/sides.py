@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from engine.fitting.device import usable_cores
+from engine.fitting.cores import usable_cores
 
 from .environments import PEERS, peer_command
 

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .cores import physical_cores as physical_cores
     from .ops import (
         Activation as Activation,
         Draw as Draw,
@@ -56,6 +57,7 @@ _HOMES = {
     **dict.fromkeys(("head_bytes", "read_pool"), "pages"),
     **dict.fromkeys(("fetch", "send"), "transfer"),
     "cache_folder": "triton.cache",
+    "physical_cores": "cores",
     **dict.fromkeys(("Norm", "Ops", "Packed", "Rope", "Sampler", "Storage", "Stored"), "ops"),
     **dict.fromkeys(("Dense", "Fp8", "Int2K", "Int3K", "Int4", "Int4K"), "weights"),
     **dict.fromkeys(("Int4T", "Int4Z"), "weights"),

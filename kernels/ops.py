@@ -327,6 +327,12 @@ class Ops(Protocol):
         """
         ...
 
+    def scratch_bytes(self, heads: int, head_dim: int, tokens: int, positions: int, vocabulary: int) -> int:
+        """What ops keep of the device beside all buffers, of the sizes of a model: so many tokens in a step,
+        and positions of a text.
+        """
+        ...
+
     def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
         """Copy whole blocks of a pool at once, outside any record: copy on write."""
         ...

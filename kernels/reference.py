@@ -218,6 +218,10 @@ class ReferenceOps:
     def sampler(self, rows: int, vocabulary: int, slots: int) -> None:
         """The host draws."""
 
+    def scratch_bytes(self, heads: int, head_dim: int, tokens: int, positions: int, vocabulary: int) -> int:
+        """Nothing is kept."""
+        return 0
+
     def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
         """Copy whole blocks; all are read before any is written."""
         pool[list(target)] = pool[list(source)]

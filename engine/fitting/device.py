@@ -8,9 +8,9 @@ driver of a card; what a processor's kernels can use is decided in kernels/.
 from __future__ import annotations
 
 import contextlib
-import os
 import platform
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +20,8 @@ import psutil
 
 from .abilities import CARDS, SERVED, Card, DeviceFacts, Machine, abilities, choose_device
 from .card_check import check, fault_of
+from .cores import CGROUP, usable_cores
 
-CGROUP = Path("/sys/fs/cgroup")
 # limit and usage files of the two cgroup versions, and what they know in detail
 CGROUP_FILES = (
     ("memory.max", "memory.current", "memory.stat"),
@@ -65,27 +65,23 @@ def processor_name() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def usable_cores() -> int:
-    """Physical cores that this process may run on."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(psutil.cpu_count(logical=False) or allowed, allowed))
-
-
 def detect(
     cgroup_root: Path = CGROUP,
     look_for_cards: bool = False,
     served: tuple[str, ...] = SERVED,
     check: bool = False,
+    tell: Callable[[], None] = lambda: None,
 ) -> DeviceFacts:
     """The device that models run on, with the memory that is free at this moment. Cards that can't be used
     are looked for only when asked: that loads torch. `check`: a card that never was is checked, which may
-    take a minute; else it is taken to be sound.
+    take a minute, and `tell` called before; else it is taken to be sound.
     """
     memory = psutil.virtual_memory()
     look_for_cards = look_for_cards or bool(set(served) & set(CARDS) and has_driver())
-    cards = [judged(card, check) for card in read_cards()] if look_for_cards else []
+    cards = [judged(card, check, tell) for card in read_cards()] if look_for_cards else []
     limit = cgroup_memory(cgroup_root)
-    machine = Machine(processor_name(), usable_cores(), memory.total, memory.available, limit, tuple(cards))
+    cores = usable_cores(cgroup_root)
+    machine = Machine(processor_name(), cores, memory.total, memory.available, limit, tuple(cards))
     return choose_device(machine, served)
 
 
@@ -94,11 +90,16 @@ def has_driver() -> bool:
     return any(Path(file).exists() for file in DRIVERS)
 
 
-def judged(card: Card, check_it: bool) -> Card:
+def judged(card: Card, check_it: bool, tell: Callable[[], None] = lambda: None) -> Card:
     """The same with what its check says, if kernels are for it and it has the abilities."""
     if card.kind not in SERVED or not abilities(card):
         return card
-    return replace(card, fault=fault_of(card, check if check_it else None))
+
+    def run() -> str:
+        tell()
+        return check()
+
+    return replace(card, fault=fault_of(card, run if check_it else None))
 
 
 def read_cards(torch: Any = None) -> list[Card]:

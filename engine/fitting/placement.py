@@ -6,7 +6,7 @@ is taken at its word.
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,18 +19,21 @@ from ..errors import BadRequest, UnsupportedModel
 from ..formats import QUANTIZERS
 from ..models import ModelConfig
 from .abilities import CARDS, PROCESSOR, SERVED, DeviceFacts
-from .device import detect, usable_cores
+from .cores import threads_for
+from .device import detect
 
 # a backend that is named -> kinds of device it is for
 SERVED_BY = {"triton": ("cuda", "rocm"), "numba": (PROCESSOR,), "reference": (PROCESSOR,)}
 
 
-def place(config: EngineConfig, model: ModelConfig) -> tuple[DeviceFacts, kernels.Ops]:
+def place(
+    config: EngineConfig, model: ModelConfig, tell: Callable[[], None] = lambda: None
+) -> tuple[DeviceFacts, kernels.Ops]:
     """The device for a model, with the memory that is free on it now, and its kernels. A card that was never
-    checked is, which takes up to a minute. Raises BadRequest, UnsupportedModel.
+    checked is, which takes up to a minute; `tell` is called before. Raises BadRequest, UnsupportedModel.
     """
     served = (PROCESSOR,) if model.borrowed else SERVED_BY.get(config.backend, SERVED)
-    device = detect(served=served, check=config.backend == "auto")
+    device = detect(served=served, check=config.backend == "auto", tell=tell)
     return device, select_ops(config, model, device)
 
 
@@ -50,7 +53,7 @@ def select_ops(config: EngineConfig, model: ModelConfig, device: DeviceFacts) ->
             f"{model.family.name}, is computed in plain torch with its weights as they are; choose auto for "
             "backend and quantization."
         )
-    torch.set_num_threads(min(config.threads or usable_cores(), os.cpu_count() or 1))
+    torch.set_num_threads(threads_for(config.threads))
     options = {"kv_dtype": model.borrowed.dtype} | backend_options(replace(config, backend="reference"))
     return kernels.select("cpu", "reference", **options)
 
@@ -58,8 +61,8 @@ def select_ops(config: EngineConfig, model: ModelConfig, device: DeviceFacts) ->
 def backend_options(config: EngineConfig, on_card: bool = False) -> dict[str, Any]:
     """What kernels.select is told of the settings."""
     options: dict[str, Any] = {}
-    if config.threads and not on_card and config.backend not in ("reference", "triton"):
-        options["threads"] = min(config.threads, os.cpu_count() or 1)  # more would stand in each other's way
+    if not on_card and config.backend not in ("reference", "triton"):
+        options["threads"] = threads_for(config.threads)
     if config.kv_dtype != "auto":
         options["kv_dtype"] = getattr(torch, config.kv_dtype)
     return options

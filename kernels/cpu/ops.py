@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..cores import physical_cores
 from ..ops import Activation, Experts, ForwardBatch, KVLayer, Norm, Rope, Storage
 from ..weights import Matrix
 from . import attend, experts as mixture, norms, rows, tiles, walk
@@ -24,14 +25,19 @@ from .machine import compiled, compiles_here
 from .packing import PackedLinear, PackedStorage, Part, pack, zeros
 from .record import Record, Replay
 from .sampling import CpuSampler
-from .threads import Team, default_threads, yield_address
+from .threads import Team, yield_address
 
 ALL_TOKENS, CHOSEN_ROWS = 0, 16  # bytes into ForwardBatch.counts: T, R
 SHARED_TOKENS = 16  # so many tokens at the longest context may have their segments shared by threads
 
 
+def _partial_rows(tokens: int, positions: int) -> int:
+    """Rows of attention that wait for being merged, for each head."""
+    return max(tokens, SHARED_TOKENS * -(-positions // attend.SEGMENT))
+
+
 class CpuOps:
-    """See kernels.ops.Ops. `threads` None: the cores, one left over when there are more than four.
+    """See kernels.ops.Ops. `threads` None: one for each core.
     `portable`: no instructions that only some processors have. RuntimeError where nothing can be compiled.
     """
 
@@ -60,7 +66,7 @@ class CpuOps:
         self._rope = compiled(rows.make_rope, small, fast=True)
         self._attend = compiled(attend.make_attend, small)
         self._walk = compiled(walk.make_walk)
-        self._team, self._give_way = Team(threads or default_threads()), yield_address()
+        self._team, self._give_way = Team(threads or len(physical_cores())), yield_address()
         self._scratch: dict[str, Tensor] = {}
         self._record: Record | None = None
 
@@ -312,8 +318,7 @@ class CpuOps:
 
     def attention(self, batch: ForwardBatch, q: Tensor, kv: KVLayer, out: Tensor) -> None:
         tables, width = batch.block_tables[kv.kind], kv.num_heads * kv.head_dim
-        segments = -(-tables.shape[1] * kv.block_size // attend.SEGMENT)
-        capacity = kv.num_heads * max(len(q), SHARED_TOKENS * segments)  # partial rows
+        capacity = kv.num_heads * _partial_rows(len(q), tables.shape[1] * kv.block_size)
         row = (kv.head_dim + 16) * 4
         task = attend.LISTS + max(attend.TILE_ROWS, kv.num_heads // kv.num_kv_heads) * (
             attend.SEGMENT * 4 + 2 * row
@@ -337,6 +342,10 @@ class CpuOps:
     def sampler(self, rows: int, vocabulary: int, slots: int) -> CpuSampler:
         return CpuSampler(self._team, rows, vocabulary, slots)
 
+    def scratch_bytes(self, heads: int, head_dim: int, tokens: int, positions: int, vocabulary: int) -> int:
+        partials = heads * _partial_rows(tokens, positions) * (head_dim + 16) * 4
+        return partials + CpuSampler.SPARE * self._team.count * vocabulary
+
     def copy_blocks(self, pool: Tensor, source: Sequence[int], target: Sequence[int]) -> None:
         pool[list(target)] = pool[list(source)]
 
@@ -355,7 +364,7 @@ class CpuOps:
         """Scratch memory of that many bytes, one piece per name for all ops: it does not outlive an op."""
         found = self._scratch.get(name)
         if found is None or found.nbytes < size:
-            found = self._scratch[name] = torch.zeros(size, dtype=torch.uint8)
+            found = self._scratch[name] = torch.from_numpy(zeros(size))  # no memory before it is written
         return found
 
     def _shared(self, r: Record, name: str, size: int) -> int:

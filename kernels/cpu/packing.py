@@ -9,7 +9,9 @@ other threads: a loader packs several matrices at once; plain_packing.py does th
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +68,7 @@ TABLED = {"iq4": IQ4, "fp4": FP4}
 TENSORS = ("packed", "values", "scale", "minimum", "super_scale", "super_minimum")
 DTYPES = {torch.float32: FLOAT32, torch.float16: FLOAT16, torch.bfloat16: BFLOAT16}  # of Dense matrices
 PIECE = 1 << 22  # values of a matrix that are in memory twice while it is packed
+OWN_MAPPING = 1 << 20  # bytes from which zeros are not of the heap
 FILL = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)  # without the interpreter's lock
 Array = NDArray[Any]
 
@@ -131,7 +134,7 @@ def _stream(fmt: int, weights: Sequence[Matrix], interleaved: bool) -> Part:
     """Matrices of one format one below the other, or two of them pair by pair."""
     groups = -(-weights[0].shape[1] // GROUP)
     pairs = [-(-w.shape[0] // ROWS) for w in weights]
-    data = zeros(sum(pairs), groups // SPAN[fmt], SUPER[fmt])
+    data = zeros(sum(pairs), groups // SPAN[fmt], SUPER[fmt], filled=True)
     begin = 0
     for i, weight in enumerate(weights):
         out = data[i::2] if interleaved else data[begin : begin + pairs[i]]
@@ -152,13 +155,21 @@ def _pieces(weight: Matrix) -> Iterator[tuple[int, Weight]]:
         yield begin, weight.make(begin, min(begin + step, rows))
 
 
-def zeros(*shape: int) -> NDArray[np.uint8]:
-    """Zero bytes from a 64-byte border on, so that no vector straddles two cache lines. They take no memory
-    until they are written.
+def zeros(*shape: int, filled: bool = False) -> NDArray[np.uint8]:
+    """Zero bytes from a 64-byte border on, so that no vector straddles two cache lines. Large ones are a
+    mapping of their own: they take no memory until they are written, and leave no hole behind. The heap would
+    give what was used before, and write it. `filled`: all of them will be written, so large pages are best.
     """
     size = int(np.prod(shape))
-    raw = np.zeros(size + 64, np.uint8)
-    return raw[-raw.ctypes.data % 64 :][:size].reshape(shape)
+    if size < OWN_MAPPING:
+        raw = np.zeros(size + 64, np.uint8)
+        return raw[-raw.ctypes.data % 64 :][:size].reshape(shape)
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+    mapped = mmap.mmap(-1, size, **private)
+    if filled and hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # small pages do as well, a little slower
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(mapped, np.uint8).reshape(shape)
 
 
 def _fill(out: Array, weight: Weight, groups: int) -> None:

@@ -20,6 +20,7 @@ from torch import Tensor
 from ..ops import Draw
 from .emit import F32, I32, I64, LANES, V16F32, V16I32, Emitter, Value, emitted
 from .machine import as_float, compiled, f32, f64, i32, i64, unpack
+from .packing import zeros
 from .rows import LOG2_E
 from .threads import CALL, Team
 
@@ -235,12 +236,14 @@ def make_sample() -> Callable[[int, int, int], None]:
 class CpuSampler:
     """See kernels.ops.Sampler."""
 
+    SPARE = 16  # bytes for each thread and token
+
     def __init__(self, team: Team, rows: int, vocabulary: int, slots: int) -> None:
         self._team, self._kernel, self._width = team, compiled(make_sample), vocabulary
         self._here = CALL(self._kernel)
         self._numbers = np.zeros((rows, len(NAMES)))
-        self.counts = np.zeros((slots, vocabulary), np.int32)
-        self._spare = np.zeros((team.count, 4 * (vocabulary + 32)), np.float32)
+        self.counts = zeros(slots, 4 * vocabulary).view(np.int32)
+        self._spare = zeros(team.count, self.SPARE * (vocabulary + 32)).view(np.float32)
         memory = self._numbers.ctypes.data, self.counts.ctypes.data, self._spare.ctypes.data
         self._arguments = np.array([0, 0, 0, 0, vocabulary, *memory, self._spare.strides[0]])
 

@@ -15,10 +15,10 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
+from ..cores import physical_cores
 from .machine import arrive, call, compiled, i64, lock, unlock
 
 # What a run is: the kernel (0: the threads end), its arguments, how many threads have ended it; two functions
@@ -29,37 +29,6 @@ PYTHON = ctypes.pythonapi
 PYTHON.PyThread_allocate_lock.restype = ctypes.c_void_p
 PYTHON.PyThread_free_lock.argtypes = [ctypes.c_void_p]
 PYTHON.PyThread_acquire_lock.argtypes = [ctypes.c_void_p, ctypes.c_int]
-
-
-def physical_cores() -> list[int]:
-    """One logical processor of each core this process may use; where that cannot be told, every processor it
-    may use.
-    """
-    if not hasattr(os, "sched_getaffinity"):
-        return list(range(os.cpu_count() or 1))
-    seen: set[str] = set()
-    found = []
-    for cpu in sorted(os.sched_getaffinity(0)):
-        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-        core = siblings.read_text() if siblings.exists() else str(cpu)
-        if core not in seen:
-            seen.add(core)
-            found.append(cpu)
-    return found
-
-
-def cpu_quota() -> int:
-    """How many processors a container may keep busy (cgroup 2); a large number where nothing is said."""
-    with contextlib.suppress(OSError, ValueError):
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return max(1, int(quota) // int(period))
-    return sys.maxsize
-
-
-def default_threads() -> int:
-    """The cores; one is left to the page and the rest of the machine when there are more than four."""
-    cores = min(len(physical_cores()), cpu_quota())
-    return cores - 1 if cores > 4 else cores
 
 
 def yield_address() -> int:

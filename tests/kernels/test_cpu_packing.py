@@ -6,13 +6,14 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import psutil
 import pytest
 import torch
 
 from kernels import Dense, Int4, Int4K, Int4T, Int6, Int8, Pieces, Stored, Weight
 from kernels.cpu.layout import GROUP, ROWS, SPAN, SUPER
 from kernels.cpu.ops import CpuOps
-from kernels.cpu.packing import PackedStorage, format_of, pack
+from kernels.cpu.packing import OWN_MAPPING, PackedStorage, format_of, pack, zeros
 from kernels.cpu.plain_packing import fill_plainly
 from tests.kernels.random_weights import random_weight
 
@@ -44,6 +45,24 @@ def test_floats_of_any_type_and_width_are_rounded_alike(dtype: torch.dtype, widt
     values[3], values[4, 5] = 0, 30000
     weight = Dense(values.to(dtype))
     assert np.array_equal(pack([weight], None, False).parts[0].data, stream(weight))
+
+
+@pytest.mark.parametrize("size", [1, 100, OWN_MAPPING - 1, OWN_MAPPING, 3 * OWN_MAPPING])
+def test_zeros(size: int) -> None:
+    found = zeros(2, size)
+    assert found.shape == (2, size) and not found.any()
+    assert found.ctypes.data % 64 == 0 and found.flags.writeable
+
+
+def test_large_zeros_take_no_memory_until_they_are_written() -> None:
+    """Where the heap would give what it has, and write it."""
+    used = np.ones(64 << 20, np.uint8)
+    del used
+    before = psutil.Process().memory_info().rss
+    found = zeros(64 << 20)
+    assert psutil.Process().memory_info().rss - before < 8 << 20
+    found[:] = 1
+    assert psutil.Process().memory_info().rss - before > 56 << 20
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,13 +6,13 @@ import ctypes
 import gc
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
 
 import pytest
 
-from kernels.cpu.threads import CALL, Team, default_threads, physical_cores
+from kernels.cores import physical_cores
+from kernels.cpu.threads import CALL, Team
 
 
 def run(team: Team, work: Callable[[int, int], None]) -> None:
@@ -76,16 +76,6 @@ def test_the_callers_own_thread_is_never_pinned() -> None:
     assert os.sched_getaffinity(0) == before
     assert all(len(cores) == 1 for cores in found)
     team.close()
-
-
-def test_the_default_leaves_a_core_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules[Team.__module__]
-    monkeypatch.setattr(module, "cpu_quota", lambda: 64)
-    for cores, wanted in ((1, 1), (2, 2), (4, 4), (5, 4), (16, 15)):
-        monkeypatch.setattr(module, "physical_cores", lambda cores=cores: list(range(cores)))
-        assert default_threads() == wanted
-    monkeypatch.setattr(module, "cpu_quota", lambda: 3)
-    assert default_threads() == 3
 
 
 def test_physical_cores_are_ones_this_process_may_use() -> None:
