@@ -1,7 +1,7 @@
-"""What a model takes of memory beside what was planned for it: `python -m benchmarks.planned MODEL.gguf`.
+"""What a model takes of memory beside what was planned: `python -m benchmarks.planned MODEL [QUANTIZATION]`.
 
-Private memory of a process that loads it, looked at from outside, over what it had with all libraries loaded:
-at most while loading, when loaded, and when every buffer was written to, which is what the plan counts. The
+Private memory of a process that loads a file or folder, looked at from outside, over what it had with all
+libraries loaded: at most while loading, when loaded, and when all that the plan counts was in use once. The
 pool of blocks is left out. Linux only.
 """
 
@@ -12,11 +12,13 @@ import sys
 import threading
 from pathlib import Path
 
+import kernels
+from engine import LLM, EngineConfig, Message, Request, SamplingParams
+from engine.running.measured_runner import largest_step
 
-def load(path: Path) -> None:
+
+def load(path: Path, precision: str) -> None:
     """The process that is looked at: a line for each stage, and a line from outside before the next."""
-    import kernels
-    from engine import LLM, EngineConfig
 
     def stage(words: str) -> None:
         print(words, flush=True)
@@ -24,12 +26,25 @@ def load(path: Path) -> None:
 
     kernels.select("cpu").close()
     stage("libraries")
-    llm = LLM.load(path, EngineConfig(), secret=bytes(32))
+    llm = LLM.load(path, EngineConfig(quantization=precision), secret=bytes(32))
     stage(f"{llm.plan.weights_bytes + llm.plan.activation_bytes}")
-    llm.runner.model.reach(llm.context_length)
-    llm.runner.logits.zero_()
+    use_all(llm)
     stage("written")
     llm.close()
+
+
+def use_all(llm: LLM) -> None:
+    """The largest step, as many answers as there may be, each with penalties, and a whole context."""
+    llm.runner.run(largest_step(llm.plan))
+    params = SamplingParams(temperature=1.0, repetition_penalty=1.1, max_tokens=4, ignore_eos=True, seed=0)
+    messages = tuple(Message("user", f"{i}") for i in range(llm.plan.max_num_seqs))
+    for stream in [llm.submit(Request((message,), params)) for message in messages]:
+        list(stream)
+    llm.runner.model.reach(llm.context_length)
+    llm.runner.logits.zero_()
+    for scratch in getattr(llm.runner.ops, "_scratch", {}).values():  # some is for the longest texts alone
+        scratch.zero_()
+    llm.free_cached()
 
 
 def private(process: int) -> int:
@@ -54,20 +69,23 @@ def watch(child: subprocess.Popen[str]) -> tuple[str, int, int]:
     return lines[0], max(most, now), now
 
 
-def main(path: Path) -> None:
+def main(path: Path, precision: str) -> None:
     """Load it, and print a line."""
-    command = [sys.executable, "-m", "benchmarks.planned", str(path), "load"]
+    command = [sys.executable, "-m", "benchmarks.planned", str(path), precision, "load"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         _, _, before = watch(child)
         planned, most, loaded = watch(child)
         _, _, written = watch(child)
-    size, plan, took = path.stat().st_size / 1e6, int(planned) / 1e6, (written - before) / 1e6
+    files = path.glob("*.safetensors") if path.is_dir() else (path,)
+    size, plan = sum(file.stat().st_size for file in files) / 1e6, int(planned) / 1e6
+    took = (written - before) / 1e6
     print(
-        f"{path.name}: at most {(most - before) / 1e6 / size:.2f} times the file; loaded "
+        f"{path.name}, {precision}: at most {(most - before) / 1e6 / size:.2f} times the file; loaded "
         f"{(loaded - before) / 1e6:.1f} MB, all written {took:.1f} MB, planned {plan:.1f} MB "
         f"({took / plan - 1:+.1%})"
     )
 
 
 if __name__ == "__main__":
-    load(Path(sys.argv[1])) if sys.argv[2:] == ["load"] else main(Path(sys.argv[1]))
+    model, wanted = Path(sys.argv[1]), (*sys.argv[2:3], "auto")[0]
+    load(model, wanted) if sys.argv[3:] else main(model, wanted)

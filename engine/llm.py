@@ -57,9 +57,15 @@ _PROBES = tuple(
         (Message("user", text),),
         SamplingParams(temperature=0, max_tokens=2, ignore_eos=True),
         owner=f"probe {text}",
+        group="probe",
         priority=Priority.BACKGROUND,
     )
     for text in ("Hello", "Hello again")
+)
+
+NO_TEMPLATE = (
+    "The model brings no chat template, so it is asked in ChatML's form; "
+    "one that was not trained to chat goes on with a text rather than answers."
 )
 
 
@@ -105,14 +111,15 @@ class LLM:
                 model = load_decoder(
                     checkpoint, ready.config, ops, plan.context_length, progress, precision, cache
                 )
+                trim()
                 check_agreement(model, ops)
                 again = partial(plan_again, ready.memory, config, fitting)
                 runner, plan = make_runner(model, ops, plan, again)
-                plan = replace(plan, reasons=(*plan.reasons, ready.device.reason))
+                form = (NO_TEMPLATE,) if ready.tokenizer.chat_template is None else ()
+                plan = replace(plan, reasons=(*plan.reasons, ready.device.reason, *form))
             except BaseException:
                 renderer.close()
                 raise
-        trim()
         engine = make_engine(runner, plan, facts, config, secret)
         swap = swap_space(config, ready.memory, detect(served=()).memory_available)
         tiers = open_tiers(engine.scheduler, runner.cache, facts, secret, swap, blocks, disk_quota)
@@ -120,6 +127,7 @@ class LLM:
         llm = LLM(facts, plan, ready.tokenizer, renderer, EngineService(engine), runner, cache, tiers)
         on_progress("warm-up", 0.0)
         llm._warm_up()
+        trim()
         if cache:
             cache.save()
         on_progress("ready", 1.0)
@@ -139,7 +147,7 @@ class LLM:
             longest = None  # up to the end of the context, which is sooner
         seed = params.seed if params.seed is not None else secrets.randbits(63)
         own = start.prompt[len(start.prompt) - start.num_own :]
-        detokenizer = Detokenizer(self.tokenizer, params.stop, own)
+        detokenizer = Detokenizer(self.tokenizer, (*params.stop, *self.renderer.turn_ends), own)
         job = Job(params, seed, detokenizer, submitted, self.tokenizer.fingerprint, num_given=start.num_own)
         if start.new_ids:
             job.answers.put(Delta(start.text, start.new_ids))

@@ -34,8 +34,9 @@ import numpy as np
 from kernels import Ops, Packed, Storage, Stored
 
 from .checkpoints import Checkpoint
-from .fitting.device import usable_cores
+from .fitting.cores import usable_cores
 from .fitting.memory_plan import GIB, in_words
+from .program_text import SOURCES
 
 MAGIC, HEAD, BORDER = b"OCTAVOPK", struct.Struct("<8sQL"), 64
 CHUNK = 16 << 20  # bytes written at once; between two, a writer can be stopped
@@ -45,14 +46,6 @@ SAMPLES, SAMPLE = 16, 4096  # places of a checkpoint that are looked at, and byt
 ABANDONED_S = 3600.0  # an unfinished file as old as that has no writer any more
 PATIENCE_S = 5.0  # how long `close` waits for a writer
 NOT_THIS = (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error)  # from a foreign file
-SOURCES = blake2b(
-    b"".join(
-        path.read_bytes()
-        for folder in ("formats", "models")
-        for path in sorted(Path(__file__).with_name(folder).glob("*.py"))
-    ),
-    digest_size=16,
-).hexdigest()
 
 log = logging.getLogger("octavo.engine")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from kernels import Ops
 
 from .checkpoints import Checkpoint, open_checkpoint
+from .checkpoints.files import name_of
 from .config import EngineConfig
 from .errors import BadCheckpoint
 from .fitting.abilities import DeviceFacts
@@ -25,7 +26,7 @@ from .fitting.placement import place
 from .fitting.precision import Fit, fit
 from .formats import check_quantization
 from .models import ModelConfig, read_config
-from .running.give_back import trim
+from .running.give_back import share_one_heap, trim
 from .text.tokenizer import Tokenizer
 
 
@@ -54,17 +55,24 @@ def prepare(
 
     Raises BadCheckpoint, UnsupportedModel, ModelTooLarge or BadRequest; nothing stays behind then.
     """
+    share_one_heap()
     with open_checkpoint(path) as checkpoint:
         check_quantization(checkpoint.metadata, config.quantization)
         model = read_config(checkpoint)
-        device, ops = place(config, model)
+        device, ops = place(config, model, lambda: on_progress("card", 0.0))
         try:
             memory = MemoryFacts(device.memory_total, device.memory_available, device.unified)
             on_progress("tokenizer", 0.0)
             tokenizer = Tokenizer.of(checkpoint)
             check_vocabulary(checkpoint, tokenizer, model)
             facts = partial(
-                model_facts, name or name_of(path), checkpoint, model, ops, spelling=tokenizer.spelling
+                model_facts,
+                name or name_of(path),
+                checkpoint,
+                model,
+                ops,
+                tokenizer=tokenizer,
+                step_tokens=config.max_step_tokens,
             )
             is_open = is_unquantized(checkpoint) and not model.borrowed
             fitting = fit(memory, sized(config, model), facts, is_open)
@@ -74,11 +82,6 @@ def prepare(
         except BaseException:
             ops.close()
             raise
-
-
-def name_of(path: Path) -> str:
-    """What a model is called that has no other name: as its folder, or its file without the ending."""
-    return path.resolve().name if path.is_dir() else path.stem
 
 
 def check_vocabulary(checkpoint: Checkpoint, tokenizer: Tokenizer, config: ModelConfig) -> None:

@@ -1,7 +1,8 @@
 """The thread that owns an Engine, and the streams through which others hear from it.
 
-Everything that touches the engine happens on this one thread; other threads put commands into a queue and
-read their answer from a queue of their own. One request's fault ends that request; a fault of the step
+Everything that changes the engine happens on this one thread; other threads put commands into a queue and
+read their answer from a queue of their own. What they ask without waiting (counts, what a prompt would cost)
+they read as it stands. One request's fault ends that request; a fault of the step
 itself ends all of them with its text, and the service takes nothing more.
 """
 

@@ -75,6 +75,7 @@ def write_tiny_gguf(
     width: int | None = None,  # None: 64, or 256 for the K types, which need it
     tied: bool = True,  # the output head is the embedding
     context_length: int = 512,
+    template: str | None = TEMPLATE,
     seed: int = 0,
 ) -> TinyModel:
     """Write a model of 2 layers with 4 query and 2 key heads."""
@@ -84,7 +85,7 @@ def write_tiny_gguf(
     model = _make_model(architecture, len(vocabulary["tokens"]), width, tied, context_length)
     writer = gguf.GGUFWriter(path, architecture)
     _write_config(writer, model.config)
-    write_vocabulary(writer, vocabulary)
+    write_vocabulary(writer, vocabulary, template)
     random = np.random.default_rng(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -133,7 +134,7 @@ def _write_config(writer: Any, config: Any) -> None:
         writer.add_rope_dimension_count(config.hidden_size // config.num_attention_heads)
 
 
-def write_vocabulary(writer: Any, vocabulary: dict[str, Any]) -> None:
+def write_vocabulary(writer: Any, vocabulary: dict[str, Any], template: str | None = TEMPLATE) -> None:
     writer.add_tokenizer_model(vocabulary["model"])
     writer.add_tokenizer_pre(vocabulary["pre"])
     writer.add_token_list(vocabulary["tokens"])
@@ -146,7 +147,8 @@ def write_vocabulary(writer: Any, vocabulary: dict[str, Any]) -> None:
     writer.add_bos_token_id(vocabulary["bos"])
     writer.add_eos_token_id(vocabulary["eos"])
     writer.add_add_bos_token(vocabulary["model"] == "llama")
-    writer.add_chat_template(TEMPLATE)
+    if template is not None:
+        writer.add_chat_template(template)
 
 
 def _write_tensor(

@@ -41,6 +41,14 @@ def stays_within(root: Path, path: Path) -> Path:
     return path
 
 
+def name_of(path: Path) -> str:
+    """What a model is called that has no other name: as its folder, or its file without the ending."""
+    try:
+        return path.resolve().name if path.is_dir() else path.stem
+    except OSError:  # a name that no file can have
+        return path.stem
+
+
 def map_file(path: Path, least: int, kind: str) -> mmap.mmap:
     """A file's bytes, which are read when they are looked at. `least`: how many a `kind` file begins with."""
     try:

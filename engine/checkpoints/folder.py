@@ -78,7 +78,7 @@ def _gguf_in(root: Path) -> Checkpoint:
         if (part := PART.fullmatch(path.name)) is None or part[2] == "00001"
     ]
     if not found:
-        raise BadCheckpoint(f"{root.name} is no model: it has neither a config.json nor a GGUF file.")
+        raise BadCheckpoint(f"{root.name or root} is no model: it has neither a config.json nor a GGUF file.")
     if len(found) > 1:
         names = ", ".join(path.name for path in found[:5])
         raise BadCheckpoint(f"{root.name} has {len(found)} GGUF files; name one of them: {names}.")
@@ -148,7 +148,8 @@ def _tensors(
     root: Path, shards: dict[str, set[str] | None], files: dict[Path, mmap.mmap]
 ) -> dict[str, TensorInfo]:
     """All tensors of all shards, each where the index says; `files` is filled with what was mapped."""
-    missing = [name for name in shards if not safe_join(root, name).is_file()]
+    paths = {name: _place(root, name, wanted is None) for name, wanted in shards.items()}
+    missing = [name for name, path in paths.items() if not path.is_file()]
     if missing:
         more, first = len(missing) - 1, f"{missing[0]:.80}"
         lacks = f"{first} and {more} more" if more else first
@@ -157,7 +158,7 @@ def _tensors(
     for number, (name, wanted) in enumerate(shards.items()):
         if not name.endswith(".safetensors"):
             raise UnsupportedModel(f"{root.name} has weights in {name:.80}. {NEVER_OPENED}.")
-        path = safe_join(root, name)
+        path = paths[name]
         files[path] = map_file(path, 8, "safetensors")
         found = SafetensorsHeader(files[path], name, number).read()
         if wanted is not None and (odd := sorted(wanted ^ found.keys())):
@@ -167,6 +168,13 @@ def _tensors(
         if len(tensors) > MAX_TENSORS:
             raise BadCheckpoint(f"{root.name} has more than {MAX_TENSORS} tensors.")
     return tensors
+
+
+def _place(root: Path, name: str, is_seen: bool) -> Path:
+    """Where a file of weights lies. One that was `seen` in the folder may be called anything; else a stranger
+    wrote its name.
+    """
+    return stays_within(root, root / name) if is_seen else safe_join(root, name)
 
 
 def _text_files(root: Path) -> TextFiles:

@@ -33,12 +33,16 @@ class Tensors:
     error: str  # what the conversion costs: "exact", or how far off a value may be
 
 
-def take_inventory(checkpoint: Checkpoint, quantization: str = "none") -> tuple[Tensors, ...]:
-    """Every kind, in the file's order. `quantization`: what unquantized layers are made into."""
+def take_inventory(
+    checkpoint: Checkpoint, quantization: str = "none", on_card: bool = False
+) -> tuple[Tensors, ...]:
+    """Every kind, in the file's order. `quantization`: what unquantized layers are made into; `on_card`:
+    memory is a card's, not a processor's.
+    """
     stems: dict[str, None] = dict.fromkeys(map(_stem, checkpoint.tensors))
     kinds: dict[tuple[str, str, str], Tensors] = {}
     for stem in stems:
-        one = _one(checkpoint, stem, quantization)
+        one = _one(checkpoint, stem, quantization, on_card)
         key = (one.kind, one.source, one.error)
         if (all_of_kind := kinds.get(key)) is not None:
             one = replace(
@@ -63,7 +67,7 @@ def _stem(name: str) -> str:
     return name.removesuffix(max(endings, key=len, default=""))
 
 
-def _one(checkpoint: Checkpoint, stem: str, quantization: str) -> Tensors:
+def _one(checkpoint: Checkpoint, stem: str, quantization: str, on_card: bool) -> Tensors:
     """The matrix, stack or vector of that name. Only layers have numbers, and only they are quantized."""
     kind = re.sub(r"\d+", "*", stem)
     stored = [checkpoint.tensors[stem + end] for end in ENDINGS if stem + end in checkpoint.tensors]
@@ -72,7 +76,7 @@ def _one(checkpoint: Checkpoint, stem: str, quantization: str) -> Tensors:
     if len(main.shape) < 2:
         size = math.prod(main.shape)
         return Tensors(kind, 1, size, main.type, disk_bytes, VECTOR, 4 * size, "exact")
-    cost = describe(checkpoint, stem, quantization if kind != stem else "none")
+    cost = describe(checkpoint, stem, quantization if kind != stem else "none", on_card)
     if cost is None:
         return Tensors(kind, 1, math.prod(main.shape), main.type, disk_bytes, "", 0, "not served")
     parameters = round(disk_bytes * 8 / cost.disk_bits)

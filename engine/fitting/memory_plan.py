@@ -60,6 +60,7 @@ class ModelFacts:
     block_size: int  # the backend's best
     formats: str = ""  # of the weights in memory; with kv_dtype part of what prefixes are told apart by
     kv_dtype: str = ""
+    counts_bytes_per_seq: int = 0  # how often each token was said, for penalties
     graphs_bytes: int = 0
     tables_bytes: int = 0  # the vocabulary, and how far pairs turn at every place of the longest context
 
@@ -90,6 +91,7 @@ def plan_memory(facts: MemoryFacts, model: ModelFacts, config: EngineConfig) -> 
     activation_bytes = (
         config.max_step_tokens * model.activation_bytes_per_token
         + max_rows * model.logits_bytes_per_seq
+        + config.max_num_seqs * model.counts_bytes_per_seq
         + model.graphs_bytes
         + model.tables_bytes
     )

@@ -10,13 +10,15 @@ from hashlib import blake2b
 from kernels import Ops
 
 from ..checkpoints import Checkpoint
+from ..config import EngineConfig
 from ..models import ModelConfig
 from ..running.kv_cache import kind_facts
+from ..text.tokenizer import Tokenizer
 from .inventory import take_inventory
 from .memory_plan import ModelFacts
 
 SAMPLE = 64  # bytes of every tensor
-TOKEN_BYTES = {"bytes": 275, "pieces": 500}  # of a token in a Tokenizer, by its spelling; measured
+TOKEN_BYTES = {"bytes": 350, "pieces": 360}  # of a token in a Tokenizer, by its spelling; measured
 
 
 def model_facts(
@@ -25,19 +27,23 @@ def model_facts(
     config: ModelConfig,
     ops: Ops,
     quantization: str = "none",
-    spelling: str = "bytes",
+    tokenizer: Tokenizer | None = None,
+    step_tokens: int = EngineConfig().max_step_tokens,
 ) -> ModelFacts:
     """What planning needs to know of a model. `quantization`: what its unquantized layers are made into;
-    `spelling`: how its vocabulary spells tokens.
+    `step_tokens`: how many a step has at most.
     """
-    token_buffers = config.hidden_size + sum(
-        4 * config.num_heads * head_dim + 2 * ffn_size for _, head_dim, ffn_size in config.shapes
+    token_buffers = 2 * config.hidden_size + sum(
+        (3 * config.num_heads + 2 * kv_heads) * head_dim + ffn_size
+        for kv_heads, head_dim, ffn_size in config.shapes
     )
     token_buffers += 2 * (config.num_layers + 1) * config.input_size
     if config.mixture:  # each of a token's experts has inputs, gates and outputs of its own
         token_buffers += config.mixture.top_k * (3 * config.hidden_size + 2 * config.mixture.size)
     if config.borrowed:  # its intermediate values are kept a little longer
         token_buffers += 8 * (config.hidden_size + config.borrowed.widest)
+    widest = max(head_dim for _, head_dim, _ in config.shapes)
+    sizes = config.num_heads, widest, step_tokens, config.context_length, config.vocab_size
     return ModelFacts(
         name=name,
         fingerprint=fingerprint(checkpoint),
@@ -46,11 +52,12 @@ def model_facts(
         weights_bytes=_weights_bytes(checkpoint, config, ops, quantization),
         activation_bytes_per_token=4 * token_buffers,
         logits_bytes_per_seq=4 * config.vocab_size,
+        counts_bytes_per_seq=4 * config.vocab_size if ops.name != "reference" else 0,
         block_size=ops.block_size,
-        graphs_bytes=ops.workspace_bytes,
+        graphs_bytes=ops.workspace_bytes + ops.scratch_bytes(*sizes),
         formats=f"{ops.name}, {quantization}",
         kv_dtype=str(ops.kv_dtype),
-        tables_bytes=TOKEN_BYTES[spelling] * config.vocab_size + _rope_bytes(config),
+        tables_bytes=_rope_bytes(config) + _vocabulary_bytes(tokenizer),
     )
 
 
@@ -60,11 +67,15 @@ def _rope_bytes(config: ModelConfig) -> int:
     return 8 * config.context_length * sum(len(rope.frequencies) for rope in ropes)
 
 
+def _vocabulary_bytes(tokenizer: Tokenizer | None) -> int:
+    return TOKEN_BYTES[tokenizer.spelling] * tokenizer.vocab_size if tokenizer else 0
+
+
 def _weights_bytes(checkpoint: Checkpoint, config: ModelConfig, ops: Ops, quantization: str) -> int:
     """In memory, as the backend keeps them: the reference has every weight as a float32."""
     if config.borrowed:
         return config.borrowed.weights_bytes
-    tensors = take_inventory(checkpoint, quantization)
+    tensors = take_inventory(checkpoint, quantization, ops.name == "triton")
     if ops.name == "reference":
         return sum(4 * each.parameters for each in tensors)
     return sum(each.memory_bytes for each in tensors)

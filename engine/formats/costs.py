@@ -1,7 +1,8 @@
 """What it costs to have a matrix in memory: its format, bits a weight on disk and in memory, and the error.
 
-Bits in memory are those of a processor's streams (the reference backend keeps true matrices instead). Errors
-are against what the checkpoint itself means, and leave out the activations: 8 bits, a scale per 32.
+Bits in memory are those of a processor's streams, or a card's (the reference backend keeps true matrices
+instead). Errors are a processor's, against what the checkpoint itself means, and leave out the activations: 8
+bits, a scale per 32.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ MEMORY_BITS: dict[type, float] = {
     **{Int2K: 2.625, Int3K: 3.5625, Int4: 5.0, Int4T: 4.5, Int4Z: 5.0, Int4K: 4.625, Int5: 6.0, Int5K: 5.625},
     **{Int6: 6.5625, Int8: 8.5, Fp8: 8.5, Dense: 8.5},
 }
+# The same on a card, a scale per 32 inputs (kernels/triton/packing.py); FP8: one per 128.
+CARD_BITS: dict[type, float] = {
+    **{Int2K: 9.0, Int3K: 9.0, Int4: 5.0, Int4T: 8.5, Int4Z: 5.0, Int4K: 4.625, Int5: 9.0, Int5K: 10.0},
+    **{Int6: 9.0, Int8: 8.5, Fp8: 8.25, Dense: 16.0},
+}
+AS_ON_DISK = ("4-bit integers", "8-bit integers", "FP8")  # a card keeps their groups, however large
 # GGUF type -> format and error.
 GGUF: dict[str, tuple[type, str]] = {
     **dict.fromkeys(("F32", "F16", "BF16"), (Dense, ROUNDED)),
@@ -70,7 +77,9 @@ class Cost:
     error: str
 
 
-def describe(checkpoint: Checkpoint, name: str, quantization: str = "none") -> Cost | None:
+def describe(
+    checkpoint: Checkpoint, name: str, quantization: str = "none", on_card: bool = False
+) -> Cost | None:
     """What the matrix, or stack of them, of that name costs; the name is without ".weight". None: its type is
     not served. `quantization`: what an unquantized one is made into.
     """
@@ -86,8 +95,11 @@ def describe(checkpoint: Checkpoint, name: str, quantization: str = "none") -> C
     form, error = table[source]
     if form is Dense:
         form, error = ON_LOAD.get(quantization, (form, error))
-    disk_bits = sum(checkpoint.tensors[each].nbytes for each in stored) * 8 / weights
-    return Cost(source, form.__name__, disk_bits, MEMORY_BITS[form], error)
+    bits = {each: checkpoint.tensors[each].nbytes * 8 / weights for each in stored}
+    disk_bits, memory_bits = sum(bits.values()), (CARD_BITS if on_card else MEMORY_BITS)[form]
+    if on_card and source in AS_ON_DISK:
+        memory_bits = min(memory_bits, sum(bits[each] for each in stored if not each.endswith(ORDERS)))
+    return Cost(source, form.__name__, disk_bits, memory_bits, error)
 
 
 def _scheme(checkpoint: Checkpoint, name: str, main: str) -> tuple[str, int]:

@@ -99,11 +99,11 @@ class Buffers:
             kv_heads, head_dim, ffn_size = config.sizes(i)
             has_ffn, has_kv = "down" in config.parts(i), layer.source is None
             layers.append(scratch(kv_heads * has_kv, head_dim, ffn_size * has_ffn))
-        told = config.input_size
+        size = config.input_size
         return Buffers(
             hidden=ops.hidden(*wide),
             layers=tuple(layers),
-            inputs=InputBuffers.make(ops, max_tokens, config.num_layers, told) if told else None,
+            inputs=InputBuffers.make(ops, max_tokens, config.num_layers, size) if size else None,
             logits=ops.hidden(max_rows, config.vocab_size),
         )
 
@@ -151,8 +151,8 @@ class Decoder:
             else:
                 ops.linear_add(batch, own.gated, down, hidden, *ending)
             if layer.told and buffers.inputs:
-                told = hidden, buffers.inputs, config.family.activation, layer.factor
-                layer.told.add(ops, batch, *told)
+                given = buffers.inputs, config.family.activation, layer.factor
+                layer.told.add(ops, batch, hidden, *given)
         ops.logits(batch, hidden, self.norm, self.head, buffers.logits, config.logit_cap)
 
 

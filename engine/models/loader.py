@@ -16,7 +16,7 @@ import torch
 from kernels import Experts, Norm, Ops, Packed
 
 from ..checkpoints import Checkpoint
-from ..fitting.device import usable_cores
+from ..fitting.cores import usable_cores
 from ..packed_cache import PackedCache
 from .config import ModelConfig
 from .decoder import Beside, Decoder, Layer
@@ -51,11 +51,14 @@ def load_decoder(
         inputs = pool.submit(load.inputs)
         norm = load.norm(config.names.top("norm"), config.hidden_size, config.logit_scale)
         layers = []
-        for layer in pool.map(load.layer, range(config.num_layers)):
-            layers.append(layer)
-            on_progress(len(layers) / config.num_layers)
-        ropes = tuple(load.ropes.values())
-        return Decoder(config, embedding.result(), inputs.result(), tuple(layers), norm, head.result(), ropes)
+        try:
+            for layer in pool.map(load.layer, range(config.num_layers)):
+                layers.append(layer)
+                on_progress(len(layers) / config.num_layers)
+            tops = embedding.result(), inputs.result(), tuple(layers), norm, head.result()
+        finally:  # an error knows this frame, and these know the error: both would keep the file open
+            del embedding, head, inputs
+        return Decoder(config, *tops, tuple(load.ropes.values()))
 
 
 class Loader(Parts):

@@ -18,6 +18,7 @@ WAYS: dict[str, tuple[str | None, str, tuple[int, ...]]] = {
     "darwin": (None, "madvise", (5,)),  # MADV_FREE: gone when someone needs it
     "win32": ("kernel32", "DiscardVirtualMemory", ()),
 }
+M_ARENA_MAX = -8  # of glibc's malloc.h
 
 
 def can_give_back() -> bool:
@@ -35,6 +36,15 @@ def give_back(address: int, num_bytes: int) -> int:
     call = getattr(ctypes.CDLL(library), name)
     failed = call(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), *more)
     return 0 if failed else end - begin
+
+
+def share_one_heap() -> None:
+    """From now on new threads take memory from one heap, where the C library has one for each: what a thread
+    freed at its own heap's end would stay ours, and `trim` does not reach it.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(AttributeError):  # musl has one heap
+            ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def trim() -> None:

@@ -33,15 +33,21 @@ CHATML = """{% for turn in messages %}{{ '<|im_start|>' + turn.role + '\\n' + tu
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
 
+CHATML_MARKS = ("<|im_end|>", "<|im_start|>")  # what a model that has no such tokens writes letter by letter
+
 Turn = tuple[str, str]  # role, content
 
 
 class TemplateRenderer:
-    """One model's template. Usable from any thread; renders one at a time."""
+    """One model's template. Usable from any thread; renders one at a time.
+
+    turn_ends: texts that end an answer as an end token would.
+    """
 
     def __init__(self, template: str | None, bos: str = "", eos: str = "", limit_s: float = LIMIT_S) -> None:
         """template None: ChatML. bos and eos are the texts of those tokens."""
         self._limit_s = limit_s
+        self.turn_ends = CHATML_MARKS if template is None else ()
         setup = {
             "template": CHATML if template is None else template,
             "bos_token": bos,

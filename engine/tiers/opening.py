@@ -8,12 +8,12 @@ from __future__ import annotations
 import platform
 import shutil
 from collections.abc import Sequence
-from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..config import EngineConfig
 from ..fitting.memory_plan import GIB, MemoryFacts, ModelFacts
+from ..program_text import SOURCES
 from ..scheduling.scheduler import Scheduler
 from .disk import Disk
 from .host import Host
@@ -25,15 +25,6 @@ from .tiers import Device, Tiers
 MOST_HOST, HOST_SHARE = 4 * GIB, 4  # bytes that are taken without being asked; of the free memory a quarter
 MOST_DISK, DISK_SHARE = 20 * 10**9, 10  # of the disk's free bytes, and what lies there already, a tenth
 COMPUTE = ("torch", "numba", "llvmlite")  # another version may round in another way
-# the program's text, as it is when it runs: of it counts what computes keys and values
-SOURCES = blake2b(
-    b"".join(
-        path.read_bytes()
-        for folder in ("engine/models", "engine/formats", "kernels")
-        for path in sorted((Path(__file__).parents[2] / folder).rglob("*.py"))
-    ),
-    digest_size=16,
-).hexdigest()
 
 
 def swap_space(config: EngineConfig, memory: MemoryFacts, host_available: int) -> int:

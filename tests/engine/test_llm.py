@@ -27,8 +27,11 @@ from engine import (
     SamplingParams,
 )
 from engine.errors import DeviceLost
+from engine.fitting.cores import threads_for
 from engine.fitting.placement import backend_options
+from engine.llm import NO_TEMPLATE
 from engine.scheduling.plan import Plan
+from engine.text.templates import CHATML_MARKS
 from tests.tiny_models import write_tiny_gguf
 
 SMALL = EngineConfig(num_chats=4, max_num_seqs=8, max_step_tokens=64, threads=2)
@@ -219,6 +222,20 @@ def test_a_stop_string_is_never_shown(tiny: LLM) -> None:
     assert finish.reason is FinishReason.STOP
 
 
+def test_without_a_template_marks_of_turns_end_an_answer(
+    tmp_path: Path, starter: LLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = write_tiny_gguf(tmp_path / "base.gguf", template=None)
+    with closing(LLM.load(model.path, SMALL)) as base:
+        assert base.renderer.turn_ends == CHATML_MARKS
+        assert NO_TEMPLATE in base.plan.reasons and NO_TEMPLATE not in starter.plan.reasons
+        whole = listen(base, ask("Tell me", max_tokens=60))[0]
+        monkeypatch.setattr(base.renderer, "turn_ends", (whole[20:24],))
+        text, _, finish = listen(base, ask("Tell me", max_tokens=60))
+    assert text == whole[: whole.index(whole[20:24])] and finish.reason is FinishReason.STOP
+    assert starter.renderer.turn_ends == ()
+
+
 def test_a_fault_of_the_step_ends_every_stream_and_is_told(
     tiny: LLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,5 +352,5 @@ def test_there_are_never_more_threads_than_the_processor_runs() -> None:
     most = os.cpu_count() or 1
     assert backend_options(EngineConfig(threads=1024)) == {"threads": most}
     assert backend_options(EngineConfig(threads=1)) == {"threads": 1}
-    assert backend_options(EngineConfig()) == {}
+    assert backend_options(EngineConfig()) == {"threads": threads_for(None)}
     assert backend_options(EngineConfig(threads=9, backend="reference")) == {}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine import BadRequest, EngineConfig
-from engine.preparing import name_of, prepare
+from engine.preparing import prepare
 from engine.text.vocabulary import Texts
 from tests.tiny_folders import write_tiny_folder
 from tests.tiny_models import write_tiny_gguf
@@ -33,10 +33,6 @@ def test_kernels_end_with_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(type(ready.ops), "close", lambda ops: closed.append(ops) or close())
         raise BadRequest("stop")
     assert closed == [ready.ops]
-
-
-def test_a_name(tmp_path: Path) -> None:
-    assert name_of(tmp_path) == tmp_path.name and name_of(Path("a/b.Q4.gguf")) == "b.Q4"
 
 
 def test_texts_in_one_piece() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.checkpoints.files import MAX_VALUES, parse_json, safe_join
+from engine.checkpoints.files import MAX_VALUES, name_of, parse_json, safe_join
 from engine.errors import BadCheckpoint
 
 GOOD = [
@@ -119,3 +119,8 @@ def test_values_are_counted_before_they_are_made() -> None:
 
 def test_infinity_passes_as_a_number_too_large_does() -> None:
     assert parse_json(b'{"a":Infinity,"b":1e999}', "x") == {"a": float("inf"), "b": float("inf")}
+
+
+def test_what_a_model_without_a_name_is_called(tmp_path: Path) -> None:
+    assert name_of(tmp_path) == tmp_path.name and name_of(Path("a/b.Q4.gguf")) == "b.Q4"
+    assert name_of(Path("x" * 5000 + ".gguf")) == "x" * 5000

@@ -55,8 +55,9 @@ def test_shards_are_one_set_of_tensors(tmp_path: Path) -> None:
         assert checkpoint.raw("b").shape == (8,)
 
 
-def test_a_single_file_of_any_name(tmp_path: Path) -> None:
-    files = {"model.safetensors": None, "gptq_model-4bit-128g.safetensors": GOOD_FOLDER["model.safetensors"]}
+@pytest.mark.parametrize("name", ["gptq_model-4bit-128g", "模型 (1)", "Ünï.v2", "-x"])
+def test_a_single_file_of_any_name(tmp_path: Path, name: str) -> None:
+    files = {"model.safetensors": None, f"{name}.safetensors": GOOD_FOLDER["model.safetensors"]}
     with open_checkpoint(write_folder(tmp_path, files)) as checkpoint:
         assert len(checkpoint.tensors) == 2
 

@@ -12,7 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.engine.checkpoints import malformed_folders, malformed_gguf, malformed_safetensors
+from tests.engine.checkpoints import (
+    malformed_folders,
+    malformed_gguf,
+    malformed_models,
+    malformed_safetensors,
+)
 from tests.engine.checkpoints.malformed_folders import (
     GOOD_FOLDER,
     INDEX,
@@ -143,8 +148,10 @@ PLACES: dict[str, tuple[str, Place]] = {
 }
 
 
-def write_all(root: Path) -> list[str]:
-    """Every case in a numbered folder; their names in that order. A file is called m.*, a folder m."""
+def write_all(root: Path) -> tuple[list[str], dict[str, str]]:
+    """Every case in a numbered folder; their names in that order, and what some say. A file is called m.*, a
+    folder m.
+    """
     names: list[str] = []
 
     def place(name: str) -> Path:
@@ -172,22 +179,24 @@ def write_all(root: Path) -> list[str]:
         write(name, files)
     for name, (file, make) in PLACES.items():
         make(write(name, {file: None}) / file)
-    return names
+    return names, malformed_models.write_all(root.parent / "sound", place)
 
 
 @linux
 def test_nothing_happens_but_a_sentence(tmp_path: Path) -> None:
     root = tmp_path / "cases"
     root.mkdir()
-    names = write_all(root)
-    command = [sys.executable, "-m", "tests.engine.checkpoints.hostile", str(root)]
+    names, words = write_all(root)
+    sound = str(tmp_path / "sound")
+    command = [sys.executable, "-m", "tests.engine.checkpoints.hostile", sound, str(root)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     results = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(results) == len(names) >= 350, f"it ended after {names[len(results)]}: {done.stderr[-2000:]}"
+    assert len(results) == len(names) >= 500, f"it ended after {names[len(results)]}: {done.stderr[-2000:]}"
     for name, result in zip(names, results, strict=True):
         assert not result["found"], f"{name}: {result['found']}"
         assert result["said"].endswith(".") and result["said"].isprintable(), f"{name}: {result['said']!r}"
         assert len(result["said"]) < 900, f"{name}: {result['said']}"
+        assert all(part in result["said"] for part in words.get(name, "").split("|")), f"{name}: {result}"
     assert not list(root.rglob("ran"))
     print(f"\n{len(names)} cases, {max(result['seconds'] for result in results):.2f} s at most")
 

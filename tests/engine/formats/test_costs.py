@@ -12,10 +12,11 @@ from engine.checkpoints import read_gguf
 from engine.checkpoints.gguf_header import TENSOR_TYPES
 from engine.errors import BadCheckpoint
 from engine.formats import Cost, describe, quantize, to_weight
-from engine.formats.costs import EXACT, FOLDERS, GGUF, MEMORY_BITS, ON_LOAD, ROUNDED, SCALES
+from engine.formats.costs import CARD_BITS, EXACT, FOLDERS, GGUF, MEMORY_BITS, ON_LOAD, ROUNDED, SCALES
 from kernels import Dense
 from kernels.cpu.packing import pack
-from kernels.weights import Weight
+from kernels.triton.packing import pack_part
+from kernels.weights import Weight, whole
 from tests.engine.formats.folders import open_folder
 from tests.kernels.random_weights import random_weight
 from tests.source_tree import ROOT
@@ -28,8 +29,14 @@ def test_memory_is_what_packing_takes(form: type) -> None:
     assert sum(part.data.nbytes for part in packed.parts) * 8 == MEMORY_BITS[form] * 64 * 512
 
 
+@pytest.mark.parametrize("form", CARD_BITS)
+def test_memory_on_a_card_is_what_packing_takes(form: type) -> None:
+    part = pack_part(random_weight(form, 64, 512), torch.bfloat16, True)
+    assert sum(tensor.nbytes for tensor in part.tensors.values()) * 8 == CARD_BITS[form] * 64 * 512
+
+
 def test_each_format_has_a_cost() -> None:
-    assert set(MEMORY_BITS) == set(Weight.__args__)
+    assert set(MEMORY_BITS) == set(CARD_BITS) == set(Weight.__args__)
 
 
 def table(heading: str) -> dict[str, list[str]]:
@@ -113,6 +120,10 @@ def test_folders(tmp_path: Path, method: str, tensors: dict[str, torch.Tensor], 
         if cost is not None:
             weight = to_weight(checkpoint, "layer", (64, 256))
             assert type(weight).__name__ == cost.format
+            on_card = describe(checkpoint, "layer", on_card=True)
+            part = pack_part(whole(weight), torch.bfloat16, True)
+            took = sum(tensor.nbytes for tensor in part.tensors.values()) * 8 / (64 * 256)
+            assert on_card and took == pytest.approx(on_card.memory_bits, rel=0.05)
 
 
 @pytest.mark.parametrize("quantization", ["int8", "int4", "fp8"])

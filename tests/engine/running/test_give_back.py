@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import subprocess
+import sys
 
 import numpy as np
 import psutil
@@ -84,3 +86,38 @@ def test_each_system_s_call(
     assert can_give_back() and give_back(4095, 9000) == 8192 and calls == [said]
     monkeypatch.setattr(module.sys, "platform", "plan9")
     assert not can_give_back() and give_back(4095, 9000) == 0
+
+
+THREADS_FREE = """
+import sys, threading
+import numpy as np, psutil
+from engine.running.give_back import share_one_heap, trim
+
+def use() -> None:
+    held = [np.ones(1 << 20, np.uint8) for _ in range(8)], np.ones(16 << 20, np.uint8)
+    del held
+    kept.append(np.ones(1000, np.uint8))
+
+if sys.argv[1] == "shared":
+    share_one_heap()
+kept = []
+large = np.ones(31 << 20, np.uint8)
+del large  # from now on the library keeps up to twice that
+before = psutil.Process().memory_info().rss
+threads = [threading.Thread(target=use) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+trim()
+print(psutil.Process().memory_info().rss - before >> 20)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc has a heap for each thread")
+def test_what_threads_freed_goes_back() -> None:
+    def kept(how: str) -> int:
+        command = [sys.executable, "-c", THREADS_FREE, how]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    assert kept("shared") < 8 < kept("apart")
