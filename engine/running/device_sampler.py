@@ -103,6 +103,8 @@ class DeviceSampler:
 
     def _draws(self, item: PlanItem, items: Seq[PlanItem]) -> list[Draw]:
         """What the rows of an item are drawn with; those that the host draws, for nothing."""
+        if not item.samples:
+            return []
         request = item.sequence.request
         params: SamplingParams = request.params
         if is_for_host(item) or (params.temperature < COLDEST and not has_penalties(params)):

@@ -21,7 +21,7 @@ from ..fitting.memory_plan import MemoryPlan, in_words
 from ..models import Model
 from ..scheduling.plan import Plan, PlanItem
 from ..scheduling.sequence import Sequence
-from .runner import Runner
+from .runner import Runner, is_full
 
 log = logging.getLogger("octavo.engine")
 
@@ -60,7 +60,9 @@ def _tried(model: Model, ops: Ops, plan: MemoryPlan, before: int) -> tuple[Runne
     try:
         runner = Runner(model, ops, plan)
         runner.run(largest_step(plan))
-    except (torch.OutOfMemoryError, DeviceFull):
+    except (RuntimeError, DeviceFull) as error:
+        if isinstance(error, RuntimeError) and not is_full(error):
+            raise
         return None, MORE
     taken = before - (ops.free_memory() or 0)
     over = taken - plan.kv_bytes - plan.activation_bytes

@@ -6,6 +6,7 @@ Given a plan, it copies what must be copied, fills the batch, runs the record an
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence as Seq
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -30,6 +31,21 @@ from .sampler import SamplingRow, sample
 log = logging.getLogger("octavo.engine")
 
 DEVICE_ERRORS = ("CUDA error", "HIP error", "Triton Error")  # how such a RuntimeError begins
+# what one says of memory that torch did not ask for itself
+NO_MEMORY = re.compile(r"out\sof\smemory|ALLOC_FAILED")
+
+
+def is_from_device(error: Exception) -> bool:
+    """Whether a device, or what drives it, failed."""
+    return isinstance(error, torch.AcceleratorError) or str(error).startswith(DEVICE_ERRORS)
+
+
+def is_full(error: Exception) -> bool:
+    """Whether only memory was missing: the device is as good as before."""
+    first_line = str(error).partition("\n")[0]
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        is_from_device(error) and bool(NO_MEMORY.search(first_line))
+    )
 
 
 class Runner:
@@ -112,16 +128,16 @@ class Runner:
         """What a device raises, as the engine's own errors."""
         try:
             yield
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            torch.cuda.empty_cache()  # does nothing where there is no card
-            raise DeviceFull(
-                f"There was no memory left for {sum(item.num_tokens for item in plan.items)} tokens of this "
-                f"answer ({str(error).partition('.')[0]}). Other answers go on; close other programs, or "
-                "load a smaller model."
-            ) from error
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             first_line = str(error).partition("\n")[0]
-            if not (isinstance(error, torch.AcceleratorError) or first_line.startswith(DEVICE_ERRORS)):
+            if is_full(error):
+                torch.cuda.empty_cache()  # does nothing where there is no card
+                raise DeviceFull(
+                    f"There was no memory left for {sum(item.num_tokens for item in plan.items)} tokens of "
+                    f"this answer ({first_line.partition('.')[0]}). Other answers go on; close other "
+                    "programs, or load a smaller model."
+                ) from error
+            if not is_from_device(error):
                 raise
             raise DeviceLost(f"{self.ops.device} failed ({first_line}). Octavo has to start anew.") from error
 
@@ -130,7 +146,7 @@ class Runner:
         the first is looked at.
         """
         place = ""
-        with suppress(torch.OutOfMemoryError, MemoryError):
+        with suppress(DeviceFull), self._explained(Plan((item,), (), 0.0)):
             self._writer.write([item.with_known_tokens()])
             place = find_fault(self._forward, self.ops, item.num_tokens - item.samples, 0)
         return EngineError(f"{error} What was no number came out of: {place}." if place else str(error))

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.errors import DeviceLost
+from engine.running import runner
 from kernels.reference import ReferenceOps
 from tests.engine.ladder import Ladder
 from tests.engine.models.tiny_families import make_model, save
@@ -46,3 +48,23 @@ def test_only_the_chat_whose_token_it_is_ends(path: Path) -> None:
     outcomes = ladder.run()
     assert "the embedding" in outcomes["broken"].error
     assert outcomes["sound"].tokens == wanted.run()["sound"].tokens and not outcomes["sound"].error
+
+
+@pytest.mark.parametrize("text", ["CUDA error: out of memory", "CUDA error: unspecified launch failure"])
+def test_a_device_that_fails_while_it_is_looked_for(
+    path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without memory for it the place is not named; a device that is lost is lost."""
+
+    def failing(*given: object) -> str:
+        raise RuntimeError(text)
+
+    monkeypatch.setattr(runner, "find_fault", failing)
+    ladder = Ladder(path, ReferenceOps())
+    ladder.runner.model.embedding.matrix[:] = torch.nan
+    ladder.add("a", [4, 5], 1)
+    if "memory" in text:
+        assert ladder.run()["a"].error.endswith("it was stopped.")
+    else:
+        with pytest.raises(DeviceLost, match="unspecified launch failure"):
+            ladder.run()

@@ -14,7 +14,10 @@ from engine.errors import ModelTooLarge
 from engine.fitting.abilities import DeviceFacts
 from engine.llm import LLM
 from engine.running.measured_runner import MORE, SLACK
+from engine.types import Message, Request, SamplingParams
 from kernels import ForwardBatch
+from kernels.cpu.sampling import CpuSampler
+from kernels.cpu.threads import Team
 from kernels.reference import ReferenceOps
 from tests.tiny_models import write_tiny_gguf
 
@@ -50,7 +53,7 @@ def path(tmp_path: Path) -> Path:
 def load(path: Path, ops: Metered, monkeypatch: pytest.MonkeyPatch) -> LLM:
     """On what is said to be a card of 8 GiB, all of it free."""
     facts = DeviceFacts("a card", "cuda", CARD, CARD, 4, False, "It runs there.")
-    monkeypatch.setattr("engine.preparing.place", lambda config, model: (facts, ops))
+    monkeypatch.setattr("engine.preparing.place", lambda *given: (facts, ops))
     config = EngineConfig(backend="reference", kv_pool_bytes=None, memory_utilization=0.05)
     return LLM.load(path, config)
 
@@ -64,6 +67,20 @@ def test_a_runner_as_planned_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch
     ops.taken = [SLACK]
     llm = load(path, ops, monkeypatch)
     assert ops.asked == 2 and ops.steps[0] == llm.plan.max_step_tokens, "the largest step was computed"
+    llm.close()
+
+
+class Drawing(Metered):
+    """One that draws tokens itself, as cards do."""
+
+    def sampler(self, rows: int, vocabulary: int, slots: int) -> CpuSampler:  # type: ignore[override]
+        return CpuSampler(Team(1), rows, vocabulary, slots)
+
+
+def test_the_largest_step_draws_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It belongs to no request, so there is nothing to draw by."""
+    llm = load(path, Drawing(), monkeypatch)
+    list(llm.submit(Request((Message("user", "Hello"),), SamplingParams(max_tokens=2))))
     llm.close()
 
 

@@ -102,10 +102,15 @@ def test_an_error_of_the_device_is_told_from_one_of_ours(path: Path) -> None:
         "Triton Error [CUDA]: an illegal memory access was encountered": DeviceLost,
         "CUDA error: device-side assert triggered\nmore": DeviceLost,
         "mat1 and mat2 shapes cannot be multiplied": RuntimeError,
+        "Triton Error [CUDA]: out of memory": DeviceFull,
+        "CUDA error: out of memory\nmore": DeviceFull,
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`": DeviceFull,
+        "mat1 ran out of memory to name": RuntimeError,
     }
+    said = {DeviceLost: "Octavo has to start anew", DeviceFull: "There was no memory left for 0 tokens"}
     for text, kind in cases.items():
         runner.replay = _raising(RuntimeError(text))
-        with pytest.raises(kind, match="Octavo has to start anew" if kind is DeviceLost else text):
+        with pytest.raises(kind, match=said.get(kind, text)):
             runner.run(plan)
     runner.replay = _raising(MemoryError())
     with pytest.raises(DeviceFull):
