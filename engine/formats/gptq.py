@@ -42,7 +42,8 @@ def from_gptq(stored: Stored) -> Weight:
 
 def from_awq(stored: Stored) -> Weight:
     """See the module. Other versions than "gemm" raise UnsupportedModel."""
-    version = str(stored.quantization.get("version") or "gemm").lower()
+    said = stored.quantization
+    version = str(said.get("version") or said.get("checkpoint_format") or "gemm").lower()
     if version != "gemm":
         raise stored.refuse(f"is packed as AWQ's {version[:40]!r}, which is not served; 'gemm' is")
     inputs, rows = stored.shape[1], stored.num_rows

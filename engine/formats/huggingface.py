@@ -63,7 +63,8 @@ def to_matrix(stored: Stored) -> Weight:
 
 
 def _integers(stored: Stored) -> Weight:
-    awq = stored.quantization.get("quant_method") == "awq"
+    said = stored.quantization  # GPTQModel calls AWQ's packing "gptq" where it only rounded
+    awq = said.get("quant_method") == "awq" or said.get("checkpoint_format") == "gemm"
     return from_awq(stored) if awq else from_gptq(stored)
 
 

@@ -108,15 +108,22 @@ def test_act_order_is_rounded_to_eight_bits(tmp_path: Path, symmetric: bool) -> 
 
 
 @pytest.mark.parametrize("group", [INPUTS, 32, 128])
-@pytest.mark.parametrize("version", ["gemm", "GEMM", None])
-def test_awq_is_exact(tmp_path: Path, group: int, version: str | None) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        *({"quant_method": "awq", "version": version} for version in ("gemm", "GEMM", None)),
+        {"quant_method": "awq", "checkpoint_format": "gemm"},
+        {"quant_method": "gptq", "checkpoint_format": "gemm"},
+    ],
+)
+def test_awq_is_exact(tmp_path: Path, group: int, said: dict[str, str | None]) -> None:
     values, scale, zero, true = make(4, group, symmetric=False, least=0)
 
     def packed(by_row: Tensor) -> Tensor:
         return pack_words(by_row.view(len(by_row), -1, 8)[:, :, list(AWQ_ORDER)].flatten(1), 4)
 
     tensors = {"layer.qweight": packed(values.T), "layer.qzeros": packed(zero), "layer.scales": scale}
-    config = {"quant_method": "awq", "bits": 4, "group_size": group, "version": version, "zero_point": True}
+    config = {"bits": 4, "group_size": group, "zero_point": True, **said}
     with open_folder(tmp_path / "it", tensors, config) as checkpoint:
         weight = to_weight(checkpoint, "layer", (ROWS, INPUTS))
         rows = np.array([63, 0, 5])
@@ -187,6 +194,10 @@ def test_groups_that_do_not_divide_the_inputs(tmp_path: Path) -> None:
     [
         ({"checkpoint_format": "marlin"}, r"'marlin', which is not served; these are: gptq, gptq_v2"),
         ({"quant_method": "awq", "version": "gemv"}, r"AWQ's 'gemv', which is not served; 'gemm' is"),
+        (
+            {"quant_method": "awq", "checkpoint_format": "gemv_fast"},
+            r"AWQ's 'gemv_fast', which is not served",
+        ),
     ],
 )
 def test_other_packings_are_refused(tmp_path: Path, config: dict[str, str], sentence: str) -> None:
