@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .checkpoints.files import name_of as name_of
     from .config import QUANTIZATIONS as QUANTIZATIONS, EngineConfig as EngineConfig
     from .errors import (
         BadCheckpoint as BadCheckpoint,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         UnsupportedModel as UnsupportedModel,
     )
     from .fitting.abilities import DeviceFacts as DeviceFacts
+    from .fitting.borrowed import BORROWED as BORROWED, can_borrow as can_borrow
     from .fitting.choice import (
         FORMATS as FORMATS,
         Choice as Choice,
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
         Priority as Priority,
         Request as Request,
         SamplingParams as SamplingParams,
+        Split as Split,
         Stream as Stream,
         Usage as Usage,
     )
@@ -71,11 +74,13 @@ if TYPE_CHECKING:
 _NAMES = {
     "errors": "EngineError BadCheckpoint UnsupportedModel ModelTooLarge BadRequest PromptTooLong "
     "TemplateError EngineStopped",
-    "types": "THINKS THOUGHT FinishReason Priority SamplingParams Message Request Usage Delta Finish Stream "
-    "Backend EngineStats Estimate",
+    "types": "THINKS THOUGHT Split FinishReason Priority SamplingParams Message Request Usage Delta Finish "
+    "Stream Backend EngineStats Estimate",
     "config": "EngineConfig QUANTIZATIONS",
+    "checkpoints.files": "name_of",
     "fitting.memory_plan": "KindFacts MemoryPlan in_words",
     "fitting.abilities": "DeviceFacts",
+    "fitting.borrowed": "BORROWED can_borrow",
     "fitting.choice": "FORMATS Choice Fit ModelShape choose_variant not_served",
     "fitting.device": "detect read_speed",
     "inspection": "Inspection inspect_checkpoint shape_of",

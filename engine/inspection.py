@@ -94,10 +94,10 @@ def inspect_checkpoint(path: Path) -> Inspection:
         return _findings(checkpoint, config, tokenizer, tensors, roles or (), problems)
 
 
-def shape_of(path: Path, name: str) -> ModelShape:
+def shape_of(path: Path, name: str, on_card: bool = False) -> ModelShape:
     """A model whose files are here as choosing needs it (choice.py). Raises EngineError."""
     with open_checkpoint(path) as checkpoint:
-        config, tensors = read_config(checkpoint), take_inventory(checkpoint)
+        config, tensors = read_config(checkpoint), take_inventory(checkpoint, on_card=on_card)
         parameters = sum(each.parameters for each in tensors) - _stored_again(checkpoint)
     idle = 0
     if mixture := config.mixture:
@@ -106,7 +106,18 @@ def shape_of(path: Path, name: str) -> ModelShape:
     active = max(parameters - idle, 1)
     embeddings = config.vocab_size * config.hidden_size
     kinds = kind_facts(config, torch.float16)
-    return ModelShape(name, config.context_length, parameters, active, embeddings, kinds)
+    borrowed = config.borrowed
+    held = borrowed.weights_bytes if borrowed else sum(each.memory_bytes for each in tensors)
+    return ModelShape(
+        name,
+        config.context_length,
+        parameters,
+        active,
+        embeddings,
+        kinds,
+        borrowed=borrowed is not None,
+        weights_bytes=held,
+    )
 
 
 def _roles(tokenizer: Tokenizer) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The nouns that cross the engine's border: what is asked, what streams back, how it ends, how busy it is.
 
-Frozen dataclasses only, standard library only. Times are in seconds, sizes in bytes, lengths in tokens.
+Frozen dataclasses, standard library only. Times are in seconds, sizes in bytes, lengths in tokens.
 """
 
 from __future__ import annotations
@@ -47,6 +47,24 @@ THINKS, THOUGHT = "<think>", "</think>"  # around what a model thinks, in every 
 
 
 @dataclass(frozen=True, slots=True)
+class Split:
+    """A reply's two halves. `thinking`: the thoughts have no end yet."""
+
+    thoughts: str
+    answer: str
+    thinking: bool
+
+    @staticmethod
+    def of(text: str) -> Split:
+        """What was thought, and what is said. A text that does not begin with thoughts is an answer."""
+        body = text.lstrip()
+        if not body.startswith(THINKS):
+            return Split("", text, False)
+        thoughts, mark, answer = body.removeprefix(THINKS).partition(THOUGHT)
+        return Split(thoughts.strip(), answer.lstrip(), not mark)
+
+
+@dataclass(frozen=True, slots=True)
 class SamplingParams:
     """How the next token is chosen.
 
@@ -70,14 +88,16 @@ class SamplingParams:
         for name, (least, most) in LIMITS.items():
             value = getattr(self, name)
             if value is not None and not least <= value <= most:  # so it is with NaN
-                raise BadRequest(f"{name} is {value}; it must lie between {least} and {most}.")
+                raise BadRequest(f"{name} is {value:,}; it must lie between {least:,} and {most:,}.")
         if self.seed is not None and not -(2**63) <= self.seed < 2**64:
             raise BadRequest(f"seed is {self.seed}; it must fit 64 bits.")
-        if len(self.stop) > MAX_STOPS or any(not 1 <= len(s) <= MAX_STOP_LENGTH for s in self.stop):
-            raise BadRequest(
-                f"There are {len(self.stop)} stop strings; at most {MAX_STOPS} are taken, "
-                f"each of 1 to {MAX_STOP_LENGTH} characters."
-            )
+        if len(self.stop) > MAX_STOPS:
+            raise BadRequest(f"There are {len(self.stop)} stop strings; at most {MAX_STOPS} are taken.")
+        for length in map(len, self.stop):
+            if not 1 <= length <= MAX_STOP_LENGTH:
+                raise BadRequest(
+                    f"A stop string has {length:,} characters; it must have 1 to {MAX_STOP_LENGTH}."
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 
 from ..errors import BadCheckpoint
+from ..fitting.borrowed import WANTED
 from ..formats import FLOATS
 from .config import MOST_EXPERTS, Borrowed, LayerConfig, ModelConfig
 from .fallback import FOLLOWED, HARMLESS, NO_EXPERTS, Mask, configure, import_transformers, listen, logits_of
 from .families import HF_FAMILIES, Family, Names
 from .keys import Keys
 
-WANTED = "transformers>=5.19,<5.30"  # as in pyproject.toml
 # Settings that choose programs, or what is given back: they are decided here.
 NOT_TAKEN = re.compile(
     r"_.*|auto_map|architectures|\w+_implementation|name_or_path|transformers_\w+|(torch_)?dtype"

@@ -81,8 +81,3 @@ def spell(text: str, begun: bool) -> list[tuple[str, bool]]:
     for mark, said in zip(rest[::2], rest[1::2], strict=True):
         pieces += [(_SPELLED[mark], True), (said, False)]
     return [piece for piece in pieces if piece[0]]
-
-
-def said(text: str) -> str:
-    """What a shown reply says, without its thoughts."""
-    return text.partition(THOUGHT)[2].lstrip() if text.lstrip().startswith(THINKS) else text

@@ -20,8 +20,8 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from ..errors import BadRequest, PromptTooLong, TemplateError
-from ..types import Message
-from .harmony import Parts, said
+from ..types import Message, Split
+from .harmony import Parts
 from .templates import TemplateRenderer, Turn
 from .tokenizer import Tokenizer, well_formed
 
@@ -88,7 +88,7 @@ def build_prompt(
 def _last_part(parts: Parts, message: Message) -> Message:
     if message.role != "assistant":
         return message
-    return replace(message, content=said(message.content), token_ids=parts.last(message.token_ids))
+    return replace(message, content=Split.of(message.content).answer, token_ids=parts.last(message.token_ids))
 
 
 def _check(messages: Sequence[Message]) -> None:

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from engine.fitting.borrowed import BORROWED
+
 from .architectures import documented, others, outcome
 
 
 def test_the_document_names_every_one() -> None:
     assert sorted(documented()) == others()
+    assert {kind for kind, why in documented().items() if not why} == BORROWED
 
 
 @pytest.mark.slow
