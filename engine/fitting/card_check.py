@@ -1,16 +1,18 @@
 """Whether a card computes rightly: each kernel once against plain torch, on the card, when it is first used.
 
 The check runs in a process of its own, for a kernel that goes wrong may take the process with it. What it
-found is kept, by card, driver, torch, Triton and kernels: nobody waits twice. A card that failed is left
-alone, and the sentence that says so is shown wherever the device is.
+found is kept, by card, driver, torch, Triton, compiler and kernels: nobody waits twice. A card that failed is
+left alone, and the sentence that says so is shown wherever the device is.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
@@ -26,6 +28,7 @@ CODE = "from kernels.triton.self_test import main; main()"
 PATIENCE_S = 300.0  # every kernel is compiled for it once
 NAME = "octavo-cards.json"
 DRIVER = Path("/proc/driver/nvidia/version")
+NO_MEMORY = "OutOfMemoryError"
 
 Run = Callable[[], str]
 
@@ -38,6 +41,8 @@ def fault_of(card: Card, run: Run | None, folder: Path | None = None) -> str:
     known, key = _read(place), _key(card)
     if key not in known and run:
         known[key] = run()
+        if NO_MEMORY in known[key]:  # others had it: the next time it may be free
+            return known[key]
         with contextlib.suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(json.dumps(known, indent=1), encoding="utf-8")
@@ -76,8 +81,17 @@ def _key(card: Card) -> str:
     for file in sorted(Path(kernels.__path__[0], "triton").glob("*.py")):
         sources.update(file.read_bytes())
     capability = ".".join(map(str, card.capability))
-    parts = card.name, card.architecture or capability, driver, _version("torch"), _version("triton")
+    versions = _version("torch"), _version("triton"), _compiler()
+    parts = card.name, card.architecture or capability, driver, *versions
     return " | ".join((*parts, sources.hexdigest()))
+
+
+def _compiler() -> str:
+    """Whether there is what Triton has its launchers compiled with: a card that failed without gets another
+    chance.
+    """
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    return "gcc" if header.is_file() and any(map(shutil.which, ("gcc", "clang"))) else "no gcc"
 
 
 def _version(package: str) -> str:

@@ -2,20 +2,21 @@
 
     python -c "from kernels.triton.self_test import main; main()"    prints what is wrong, or an empty line
 
-Made for the first use of a card, so it is short: products in each format for one row and for many, a gate,
-attention of answers and of a prompt over scattered pages, what writes these, a draw. Random inputs; outputs
-begin as what is no number.
+Made for the first use of a card, so it is short: products in each format for one row and for many, a gate, a
+mixture, attention of answers and of a prompt over scattered pages, what writes and copies these, a draw.
+Random inputs; outputs begin as what is no number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from subprocess import CalledProcessError
 
 import torch
 from torch import Tensor
 
-from ..ops import Draw, ForwardBatch, KVLayer, Norm, Ops, Rope
+from ..ops import Draw, Experts, ForwardBatch, KVLayer, Norm, Ops, Rope
 from ..reference import ReferenceOps
 from ..weights import Dense, Fp8, Int4, Int4Z, Int8, Weight, pack_nibbles
 from .ops import TritonOps
@@ -23,11 +24,13 @@ from .ops import TritonOps
 LIMITS = {torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 2e-2}  # relative, of the whole output
 HEADS, KV_HEADS, DIM, BLOCK, VOCABULARY = 8, 2, 64, 64, 5000
 WIDTH = HEADS * DIM
-GROUPS = WIDTH // 32
+GROUPS, EXPERTS = WIDTH // 32, 8
+# Triton has what launches a kernel compiled on each machine.
+NO_COMPILER = "Triton needs gcc or clang, and Python's headers: install gcc and python3-dev"
 
 
 def faults(device: str) -> Iterator[str]:
-    """The parts that compute wrongly, or not at all."""
+    """The parts that compute wrongly, or not at all. RuntimeError where none can be launched."""
     torch.manual_seed(0)
     ops = TritonOps(device)
     exact = ReferenceOps("cpu", torch.float64, torch.float64)
@@ -35,6 +38,8 @@ def faults(device: str) -> Iterator[str]:
         try:
             error = part(ops, exact)
         except Exception as problem:
+            if isinstance(problem, CalledProcessError) or "C compiler" in str(problem):
+                raise RuntimeError(NO_COMPILER) from problem
             yield f"{name} ({type(problem).__name__}: {str(problem).partition(chr(10))[0][:120]})"
         else:
             if not error < LIMITS[ops.dtype]:
@@ -100,6 +105,32 @@ def _attention(new: list[int], contexts: list[int]) -> Callable[[Ops, Ops], floa
     return error
 
 
+def _mixture(ops: Ops, exact: Ops) -> float:
+    """A token alone, whose experts are looked up, and many, which are sorted by theirs."""
+    router, found = Dense(torch.randn(EXPERTS, WIDTH).bfloat16()), []
+    pairs = [[Dense(torch.randn(64, WIDTH) / 20) for _ in range(2)] for _ in range(EXPERTS)]
+    downs = [Dense(torch.randn(WIDTH, 64) / 20) for _ in range(EXPERTS)]
+    norm = Norm(torch.ones(WIDTH), 1e-5)
+    for rows in (1, 20):
+        hidden, batch = torch.randn(rows, WIDTH), _batch([1] * rows, [1] * rows)[0]
+        for each in (ops, exact):
+            gate_up = tuple(each.pack(pair, gated=True) for pair in pairs)
+            down = tuple(each.pack([one]) for one in downs)
+            experts = Experts(each.pack([router]), gate_up, down, 2, True)
+            residual, moved = hidden.to(each.device, _wide(each)).clone(), norm.gain.to(each.device)
+            each.norm_experts_add(_on(batch, each), residual, Norm(moved, norm.eps), experts)
+            found.append(residual.double().cpu())
+    return max(_error(a, b) for a, b in zip(found[::2], found[1::2]))
+
+
+def _copies(ops: Ops, exact: Ops) -> float:
+    """A block, bit for bit."""
+    pool = torch.randn(4, 2, 2, KV_HEADS, BLOCK * DIM).to(ops.kv_dtype)
+    there = pool.to(ops.device)
+    ops.copy_blocks(there, [1, 3], [2, 0])
+    return float(not torch.equal(there.cpu(), pool[[3, 1, 1, 3]]))
+
+
 def _draws(ops: Ops, exact: Ops) -> float:
     """How many are not the likeliest, or not of the few that may be drawn."""
     logits, out = torch.randn(4, VOCABULARY), torch.full((4,), -9, device=ops.device)
@@ -122,6 +153,8 @@ PARTS: dict[str, Callable[[Ops, Ops], float]] = {
     "gates": _gates,
     "answers' attention": _attention([1, 1, 2], [200, 1, 70]),
     "a prompt's attention": _attention([90, 1], [150, 33]),
+    "mixtures": _mixture,
+    "copied blocks": _copies,
     "draws": _draws,
 }
 

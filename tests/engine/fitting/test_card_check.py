@@ -31,7 +31,7 @@ def test_a_verdict_is_kept(tmp_path: Path) -> None:
     assert fault_of(CARD, never, tmp_path) == WRONG == fault_of(CARD, None, tmp_path)
 
 
-@pytest.mark.parametrize("change", ["card", "driver", "torch", "kernels"])
+@pytest.mark.parametrize("change", ["card", "driver", "torch", "kernels", "compiler"])
 def test_what_it_depends_on(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(card_check, "DRIVER", tmp_path / "driver")
     (tmp_path / "driver").write_text("NVRM version: 575.1\nGCC version: 12\n")
@@ -43,12 +43,20 @@ def test_what_it_depends_on(change: str, tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / "driver").write_text("NVRM version: 580.2\nGCC version: 12\n")
     elif change == "torch":
         monkeypatch.setattr(card_check, "version", lambda name: "9.9")
+    elif change == "compiler":
+        monkeypatch.setattr(card_check, "_compiler", lambda: "another")
     else:
         (tmp_path / "triton").mkdir()
         (tmp_path / "triton" / "a.py").write_text("x = 1")
         monkeypatch.setattr(card_check, "kernels", SimpleNamespace(__path__=[str(tmp_path)]))
     assert fault_of(card, lambda: "", tmp_path) == ""
     assert len(json.loads((tmp_path / NAME).read_text())) == 2
+
+
+def test_a_card_that_others_had_filled_is_checked_again(tmp_path: Path) -> None:
+    full = "its check broke off (torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 MiB)"
+    assert fault_of(CARD, lambda: full, tmp_path) == full
+    assert fault_of(CARD, lambda: "", tmp_path) == "" == fault_of(CARD, never, tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "\x00"])
@@ -102,11 +110,14 @@ def selected(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
 
 
 def test_a_card_serves_without_being_asked_for(gaming: list[str], selected: list[tuple]) -> None:
+    """Checked at the first time, which is told before."""
     gaming.append("")
-    for _ in range(2):  # the second time nothing is checked
-        facts, _ops = placement.place(EngineConfig(threads=3), MODEL)  # type: ignore[arg-type]
+    told = list[int]()
+    for _ in range(2):
+        tell = lambda: told.append(len(gaming))  # noqa: E731
+        facts, _ops = placement.place(EngineConfig(threads=3), MODEL, tell)  # type: ignore[arg-type]
         assert (facts.kind, facts.memory_available) == ("cuda", 7 * GIB)
-    assert selected == [("cuda", "auto", {})] * 2
+    assert selected == [("cuda", "auto", {})] * 2 and told == [1]
 
 
 def test_a_card_that_fails_its_check_leaves_the_processor(gaming: list[str], selected: list[tuple]) -> None:
@@ -116,7 +127,7 @@ def test_a_card_that_fails_its_check_leaves_the_processor(gaming: list[str], sel
     facts, _ops = placement.place(EngineConfig(), MODEL)  # type: ignore[arg-type]
     assert facts.kind == PROCESSOR and facts.reason.endswith(f"A Gaming Card is not used: {WRONG}.")
     assert device.detect().reason == facts.reason
-    assert selected == [("cpu", "auto", {})]
+    assert [given[:2] for given in selected] == [("cpu", "auto")]
 
 
 @pytest.mark.parametrize("backend,kind", [("triton", "cuda"), ("numba", PROCESSOR), ("reference", PROCESSOR)])

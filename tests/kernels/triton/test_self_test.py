@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from subprocess import CalledProcessError
 from typing import Any
 
 import pytest
@@ -11,9 +12,39 @@ from kernels.triton import TritonOps, self_test
 from kernels.triton.sampling import Sampler
 from kernels.triton.self_test import PARTS, faults
 
+SMALL = {"HEADS": 2, "KV_HEADS": 1, "WIDTH": 128, "GROUPS": 4, "VOCABULARY": 300}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every part, in sizes that the interpreter is soon done with."""
+    for name, value in SMALL.items():
+        monkeypatch.setattr(self_test, name, value)
+    monkeypatch.setattr(
+        TritonOps,
+        "sampler",
+        lambda ops, *sizes: Sampler(ops.device, *sizes, tile=256, most=64, group=8),
+    )
+
 
 def test_sound_kernels_pass() -> None:
     assert not list(faults("cpu"))
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [CalledProcessError(1, ["gcc"]), RuntimeError("Failed to find C compiler. Please specify via CC.")],
+    ids=str,
+)
+def test_a_machine_without_a_compiler_is_told_what_to_install(
+    problem: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*given: Any) -> None:
+        raise problem
+
+    monkeypatch.setattr(TritonOps, "norm_linear", refused)
+    with pytest.raises(RuntimeError, match="install gcc and python3-dev"):
+        list(faults("cpu"))
 
 
 def test_what_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
