@@ -7,8 +7,6 @@ folder (access/instance.py) writes it, one thread at a time.
 
 from __future__ import annotations
 
-import os
-import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +16,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from .errors import BadSettings
+from .private_files import write_private
 from .settings import Home, Settings, parse_settings
 
 _saving = threading.Lock()  # from reading the file until it is written
@@ -45,27 +44,18 @@ def _save(home: Home, changes: Mapping[str, Any]) -> Settings:
         settings = parse_settings(home, text)
     except BadSettings as error:
         raise BadSettings(str(error).removeprefix(f"{path}: ")) from error
-    try:
-        _write(path.resolve(), text)  # a link stays one
-    except OSError as error:
-        raise BadSettings(f"{path} can't be written: {error.strerror}.") from error
+    _write(path, text)
     return settings
 
 
 def _write(path: Path, text: str) -> None:
-    """In one step. A new file in the old one's place would get round what the person forbade."""
-    if path.exists() and not path.stat().st_mode & 0o222:
-        raise BadSettings(f"{path} may only be read, so it was left as it is. Allow writing to it first.")
-    number, name = tempfile.mkstemp(".new", "settings-", path.parent)  # for this user only
-    draft = Path(name)
+    """A new file in the old one's place would get round what the person forbade."""
     try:
-        with open(number, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+        if path.exists() and not path.stat().st_mode & 0o222:
+            raise BadSettings(f"{path} may only be read, so it was left as it is. Allow writing to it first.")
+        write_private(path, text.encode())
+    except OSError as error:
+        raise BadSettings(f"{path} can't be written: {error.strerror}.") from error
 
 
 def _put(document: tomlkit.TOMLDocument, name: str, value: Any) -> None:
@@ -80,3 +70,5 @@ def _put(document: tomlkit.TOMLDocument, name: str, value: Any) -> None:
         table[key] = value
     elif key in table:
         del table[key]
+        if table_name and not table and "#" not in tomlkit.dumps(table):  # a comment of the person's stays
+            del document[table_name]

@@ -79,7 +79,7 @@ def build(settings: Settings, load: Loader = load_llm) -> Services:
         store = ChatStore(settings.home / "chats.db")
         chats = ChatService(store, api.runtime, settings)
         shelf = Shelf(chats, store)
-        presets = Presets(chats, store, ModelStore(settings.home, read_catalogue()).check)
+        presets = Presets(chats, store, ModelStore(settings.home, read_catalogue()).known)
         shelf.start()
         library = Library(settings, ModelStore(settings.home, read_catalogue()), api.runtime)
     except BaseException:

@@ -27,6 +27,7 @@ from .errors import BadSettings
 from .faults import keep_log
 from .models.catalogue import read_catalogue
 from .models.own_models import OwnModels
+from .setting_kinds import check_kinds
 
 FOLDERS = ("models", "cache", "gradio")
 QUIET = {  # no library may call home
@@ -39,7 +40,6 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # unencrypted only inside this machine
 _HUB = re.compile(r"https://[A-Za-z0-9.-]{1,200}(:\d{1,5})?|http://(127\.0\.0\.1|localhost)(:\d{1,5})?")
 
-LONGEST_TEXT = 20_000  # characters: what a model reads again for each new chat
 _PROXY = re.compile(r"https?://([^\s/@]+@)?[A-Za-z0-9.-]{1,200}:\d{1,5}/?")
 
 
@@ -141,7 +141,9 @@ class Settings:
         if not 1 <= self.port <= 65535:
             raise BadSettings(f"port is {self.port}; it must lie between 1 and 65535.")
         if not _HUB.fullmatch(self.hub):
-            raise BadSettings(f"hub is {self.hub!r}; it must be an https address, as https://huggingface.co.")
+            raise BadSettings(
+                f"hub is {self.hub!r:.100}; it must be an https address, as https://huggingface.co."
+            )
         for name in ("hub", "proxy"):
             port = re.search(r":(\d+)/?$", getattr(self, name))
             if port and not 1 <= int(port[1]) <= 65535:
@@ -155,8 +157,9 @@ class Settings:
             ("cache_quota", 10**6, "GB"),
         )
         for name, most, unit in limits:
-            if not 0 <= (getattr(self, name) or 0) <= most:  # so it is with NaN
-                raise BadSettings(f"{name} is {getattr(self, name)}; it must be {unit}, from 0 to {most:,}.")
+            value = getattr(self, name)
+            if not 0 <= (value or 0) <= most:  # so it is with NaN
+                raise BadSettings(f"{name} is {value!r:.100}; it must be {unit}, from 0 to {most:,}.")
 
     @property
     def keep_free_bytes(self) -> int:
@@ -169,15 +172,6 @@ class Settings:
         return None if self.cache_quota is None else self.cache_quota * 10**9
 
 
-# how a field's annotation is spelled -> (types taken, in words)
-_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    "str": ((str,), "text in quotes"),
-    "int": ((int,), "a whole number"),
-    "int | None": ((int,), "a whole number"),
-    "float": ((int, float), "a number"),
-    "bool": ((bool,), "true or false"),
-    "tuple[str, ...]": ((list,), "a list of texts in quotes"),
-}
 # engine options that people meet: they stand at the top of the file
 _PROMOTED = ("context_length", "num_chats")
 
@@ -205,10 +199,10 @@ def parse_settings(home: Home, text: str, **overrides: Any) -> Settings:
         raise BadSettings(f"{path} can't be read: {error}") from error
     try:
         promoted = {key: values.pop(key) for key in _PROMOTED if key in values}
-        _check(EngineConfig, promoted)
+        check_kinds(EngineConfig, promoted)
         sampled = _table(SamplingParams, values, "sampling")
         engine = EngineConfig(**promoted, **_table(EngineConfig, values, "engine", omit=_PROMOTED))
-        _check(Settings, values, omit=("home",))
+        check_kinds(Settings, values, omit=("home",), also=(*_PROMOTED, "[sampling]", "[engine]"))
         SamplingParams(**sampled)
         settings = Settings(home, engine=engine, **values)
     except (BadRequest, BadSettings, ValueError) as error:  # ValueError: hexadecimal, too long to be shown
@@ -230,27 +224,9 @@ def _table(kind: type, values: dict[str, Any], name: str, omit: tuple[str, ...] 
     """Take the table `name` out of `values` and check it against the fields of the dataclass `kind`."""
     table = values.pop(name, {})
     if not isinstance(table, dict):
-        raise BadSettings(f"{name} is {table!r}; it must be a table, [{name}].")
-    _check(kind, table, f"{name}.", omit)
+        raise BadSettings(f"{name} is {table!r:.100}; it must be a table, [{name}].")
+    check_kinds(kind, table, f"{name}.", omit)
     return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-
-
-def _check(kind: type, values: dict[str, Any], prefix: str = "", omit: tuple[str, ...] = ()) -> None:
-    annotations = {f.name: str(f.type) for f in dataclasses.fields(kind) if f.name not in omit}
-    for key, value in values.items():
-        name = prefix + (key if key.isidentifier() else repr(key))
-        if annotations.get(key) not in _KINDS:
-            known = [prefix + each for each, spelled in annotations.items() if spelled in _KINDS]
-            known += [] if prefix else [*_PROMOTED, "[sampling]", "[engine]"]
-            raise BadSettings(f"{name} = {value!r} is not a setting. There are {', '.join(known)}.")
-        types, words = _KINDS[annotations[key]]
-        texts = value if isinstance(value, list) else ()
-        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-            raise BadSettings(f"{name} is {value!r}; it must be {words}.")
-        if isinstance(value, str) and len(value) > LONGEST_TEXT:
-            raise BadSettings(f"{name} has {len(value):,} characters; it may have {LONGEST_TEXT:,}.")
-        if not all(isinstance(text, str) for text in texts):
-            raise BadSettings(f"{name} is {value!r}; it must be {words}.")
 
 
 def prepare_process(home: Home, environ: dict[str, str] | os._Environ[str] = os.environ) -> None:

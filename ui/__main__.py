@@ -52,8 +52,12 @@ def command(words: list[str]) -> int:
 def run(argv: Sequence[str]) -> int:
     """Open the chat page and serve it until Ctrl-C, a polite kill or a wish to restart. Raises AppError."""
     parser = argparse.ArgumentParser("octavo run", description="Open the chat page.")
-    parser.add_argument("--port", type=int, help="where the page is served, on this machine only")
-    parser.add_argument("--model", help="an id from `octavo models`, or a GGUF file's or folder's path")
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="where the page is served, on this machine only"
+    )
+    parser.add_argument(
+        "--model", metavar="ID", help="an id from `octavo models`, or a GGUF file's or folder's path"
+    )
     place: dict[str, Any] = {"dest": "where", "action": "store_const", "default": "browser"}
     parser.add_argument("--window", const="window", help="open the page in a window of its own", **place)
     parser.add_argument("--no-browser", const="", help="print the page's link, open nothing", **place)
@@ -73,7 +77,7 @@ def run(argv: Sequence[str]) -> int:
 def _show_running(home: Home, options: argparse.Namespace) -> int:
     """Another process has this home folder: open its page, if it is the one that is wanted."""
     there = app.running(home)
-    there.check_wishes(options.port, options.model)
+    there.check_wishes(home, options.port, options.model)
     print(f"Octavo is already running at http://127.0.0.1:{there.port}. {there.fault}".rstrip())
     words = "Its page" if there.fault else "Octavo is ready"
     _present(home, Keys(home).link(there.port), words, options.where)

@@ -13,10 +13,13 @@ from .acts import act
 
 def _settings(page: Any, chat: str) -> dict[str, Any]:
     """All that the sheet shows."""
-    here = [(row, each) for row in page.library.rows() for each in row.variants if each.here == "ready"]
-    models = [{"id": each.key, "name": f"{row.name}, {each.format}"} for row, each in here]
+    store = page.library.store
+    here = [each.key for row in page.library.rows() for each in row.variants if each.here == "ready"]
+    models = [{"id": id, "name": store.name(id)} for id in here]
     presets = [{"id": preset.id, "name": preset.name} for preset in page.presets.all()]
-    return {**dataclasses.asdict(page.presets.of(chat)), "models": models, "presets": presets}
+    found = dataclasses.asdict(page.presets.of(chat))
+    model = found["model"] and store.resolve(found["model"])
+    return {**found, "model": model, "models": models, "presets": presets}
 
 
 def _change(page: Any, chat: str, change: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from app import (
 from .acts import act
 from .shell import leaf
 
+LONGEST_NUMBER = 30  # characters
 Kind = Literal["text", "long", "whole", "number", "switch"]
 When = Literal["now", "load", "start"]
 
@@ -65,6 +66,7 @@ class SettingsPage:
 
     def __init__(self, services: Services, restart: Callable[[], None]) -> None:
         self.services, self.home, self.restart = services, services.settings.home, restart
+        self.port_was_given = self._written_port() != services.settings.port  # and will be, once more
 
     def build(self) -> None:
         """All of it is one part."""
@@ -82,14 +84,28 @@ class SettingsPage:
             {**asdict(field), "name": name, "value": shown(saved, name), "waits": self._waits(saved, name)}
             for name, field in FIELDS.items()
         ]
-        content["about"] = {**versions(), "kernels": runtime.backend, "model": runtime.status().model}
+        content["about"] = {**versions(), "kernels": runtime.backend, "model": runtime.status().name}
         return content
+
+    def _written_port(self) -> int:
+        try:
+            return load_settings(self.home).port
+        except BadSettings:  # the next start says so
+            return self.services.settings.port
 
     def _waits(self, saved: Settings, name: str) -> bool:
         """Whether it is another than what runs, and counts only after a start."""
         return FIELDS[name].when == "start" and value(saved, name) != value(self.services.settings, name)
 
     # ---- acts
+
+    def start_again(self) -> dict[str, str]:
+        """End, to be started again; the answer has a link to where the page will be, if that is elsewhere."""
+        port = self._written_port()
+        self.restart()
+        if self.port_was_given or port == self.services.settings.port:
+            return {}
+        return {"link": self.services.keys.link(port)}
 
     def change(self, name: str, text: str) -> dict[str, Any]:
         """Write one setting; "" is as usual. The answer has its value, or the sentence for its field."""
@@ -132,13 +148,17 @@ def parsed(kind: Kind, name: str, text: str) -> Any:
     """What was written in a field, for the file; None is as usual. Raises AppError."""
     if kind == "switch":
         return text == "on"
-    if kind in ("text", "long") or not text.strip():
-        return text.strip() or None
+    text = text.strip()
+    if kind in ("text", "long") or not text:
+        return text or None
+    name = name.rpartition(".")[2]
+    if len(text) > LONGEST_NUMBER:
+        raise AppError(f"{name} has {len(text):,} characters; it may have {LONGEST_NUMBER}.")
     try:
         return int(text) if kind == "whole" else float(text.replace(",", "."))
     except ValueError:
         word = "a whole number" if kind == "whole" else "a number"
-        raise AppError(f"{name.rpartition('.')[2]} is {text!r}; it must be {word}.") from None
+        raise AppError(f"{name} is {text!r}; it must be {word}.") from None
 
 
 ACTS = {
@@ -148,6 +168,6 @@ ACTS = {
     "licences": act(lambda page: {"licences": [asdict(each) for each in installed_licences()]}),
     "licence": act(SettingsPage.licence, name=str),
     "diagnostics": act(SettingsPage.diagnostics),
-    "restart": act(lambda page: page.restart()),
+    "restart": act(SettingsPage.start_again),
     "quit": act(lambda page: ask_to_end(page.home)),
 }

@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import AlreadyRunning, AppError
-from ..models.model_store import model_name
+from ..models.catalogue import read_catalogue
+from ..models.model_store import ModelStore
+from ..private_files import write_private
 from ..settings import Home
 from .keys import Keys
 
@@ -77,11 +79,8 @@ class Instance:
 
     def announce(self, port: int) -> None:
         """The page can be used: from now on a second start opens it."""
-        draft = self._note.with_suffix(".new")
         try:
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                json.dump({"pid": os.getpid(), "port": port}, file)
-            os.replace(draft, self._note)
+            write_private(self._note, json.dumps({"pid": os.getpid(), "port": port}).encode())
         except OSError as error:
             raise AppError(f"{self._note} can't be written: {error.strerror}.") from error
 
@@ -139,10 +138,10 @@ class Running:
     model: str  # "" if it does not say
     fault: str  # why it can't answer; "" if it can, or is about to
 
-    def check_wishes(self, port: int | None, model: str | None) -> None:
+    def check_wishes(self, home: Home, port: int | None, model: str | None) -> None:
         """Raises AppError if another port or model is wanted than it has; None: whatever it has."""
-        other_model = model is not None and self.model not in ("", model_name(model))
-        if other_model or port not in (None, self.port):
+        wanted = ModelStore(home, read_catalogue()).id_of(model) if model else self.model
+        if self.model not in ("", wanted) or port not in (None, self.port):
             raise AppError(
                 f"Octavo is already running, with the model {self.model} at http://127.0.0.1:{self.port}. "
                 "End it first to start it with another model or port."

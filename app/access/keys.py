@@ -10,13 +10,13 @@ the first.
 from __future__ import annotations
 
 import hmac
-import os
 import secrets
 import threading
 import time
 from pathlib import Path
 
 from ..errors import AppError
+from ..private_files import write_private
 from ..settings import Home
 
 LINK_LIFE_S = 60
@@ -25,22 +25,10 @@ LINK_LIFE_S = 60
 def keep_private(path: Path, content: bytes) -> bytes:
     """The content of `path`, which becomes `content` if there is none yet. Two processes get the same."""
     if not path.exists():
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(draft, path)  # unlike rename, it never replaces what another process just wrote
-            except FileExistsError:
-                pass
-            except OSError:  # a file system without links
-                os.replace(draft, path)
+            write_private(path, content, replace=False)
         except OSError as error:
             raise AppError(f"{path} can't be written: {error.strerror}.") from error
-        finally:
-            draft.unlink(missing_ok=True)
     try:
         return path.read_bytes()
     except OSError as error:

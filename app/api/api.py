@@ -31,6 +31,7 @@ from engine import (
 from ..errors import AppError
 from ..faults import explain
 from ..memory.runtime import Runtime
+from ..models.model_usage import settings_for
 from ..services import ApiServices
 from ..settings import Settings
 from .api_stream import Call, Completion, Events, raise_if_failed
@@ -123,7 +124,7 @@ class _Api:
         return JSONResponse({"object": "list", "data": [self._model()]})
 
     async def model(self, request: Request) -> Response:
-        self._check_model(request.path_params["id"])
+        self._served(request.path_params["id"])
         return JSONResponse(self._model())
 
     async def off(self, request: Request) -> Response:
@@ -133,12 +134,18 @@ class _Api:
         raise ApiError(404, f"There is no {request.method} {request.url.path} here.", code="not_found")
 
     def _model(self) -> dict[str, Any]:
-        facts = {"id": self.runtime.status().model, "object": "model", "created": self.started}
-        return {**facts, "owned_by": "octavo", "context_length": self.runtime.context_length or None}
+        status, length = self.runtime.status(), self.runtime.context_length
+        facts = {"id": status.model, "object": "model", "created": self.started, "owned_by": "octavo"}
+        return {**facts, "name": status.name, "context_length": length or None}
 
-    def _check_model(self, id: str) -> None:
-        if id != (served := self.runtime.status().model):
-            raise ApiError(404, f"The model '{id}' is not loaded; '{served}' is.", "model", "model_not_found")
+    def _served(self, id: str) -> str:
+        """The model's id, if it is the one in memory, however it is written."""
+        served = self.runtime.status().model
+        if not id or self.runtime.id_of(id) != served:
+            raise ApiError(
+                404, f"The model '{id:.100}' is not loaded; '{served}' is.", "model", "model_not_found"
+            )
+        return served
 
     async def chat(self, request: Request) -> Response:
         try:
@@ -146,10 +153,10 @@ class _Api:
         except ValidationError as error:
             param, message = first_complaint(error)
             raise ApiError(400, message, param or None) from error
-        self._check_model(wanted.model)
+        served = self._served(wanted.model)
         question = EngineRequest(
             messages=tuple(message.as_message() for message in wanted.messages),
-            sampling=wanted.sampling(self.settings.sampling),
+            sampling=wanted.sampling(settings_for(served, self.settings).sampling),
             shorten=wanted.limit is None,
             owner=request.state.owner,
             priority=Priority.API,
@@ -157,7 +164,7 @@ class _Api:
         if len(self.calls) >= MAX_REQUESTS:
             raise ApiError(429, f"{len(self.calls)} requests run or wait; at most {MAX_REQUESTS} may.")
         call = Call(self.runtime, question, self.calls)
-        completion = Completion(wanted.model, call)
+        completion = Completion(served, call)
         handed_on = False
         try:
             first = await _unless_gone(request, call.next())

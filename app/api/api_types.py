@@ -54,6 +54,14 @@ class ChatMessage(_Lenient):
     role: Literal["system", "developer", "user", "assistant"]
     content: str
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_tools(cls, values: Any) -> Any:
+        given = values if isinstance(values, dict) else {}
+        if given.get("role") in ("tool", "function") or given.get("tool_calls"):
+            raise ValueError("tools are not supported.")
+        return values
+
     @field_validator("content", mode="before")
     @classmethod
     def _joined(cls, content: Any) -> Any:

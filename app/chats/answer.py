@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from engine import THOUGHT, Backend, EngineError, Finish, FinishReason, Message, Request, Stream
+from engine import THOUGHT, Backend, EngineError, Finish, FinishReason, Message, Request, Split, Stream
 
 from ..errors import AppError, StoreError
 from ..faults import explain
 from .records import INTERRUPTED, Reply, ReplyStats
-from .thinking import ThinkingClock, split
+from .thinking import ThinkingClock
 
 SAVE_EVERY_S = 1.0
 ENOUGH = f"\n{THOUGHT}\n\n"  # what ends thoughts that have no end of their own
@@ -94,7 +94,7 @@ class Answer:
 
     def hurry(self) -> None:
         """End its thoughts: it says what it has to say."""
-        if self._stream is not None and split(self.reply.text).thinking:
+        if self._stream is not None and Split.of(self.reply.text).thinking:
             self._hurried = True
             self._stream.cancel()
 
@@ -151,7 +151,7 @@ class Answer:
         reply = Message("assistant", said, tuple(self._ids), finish.tokenizer)
         backend, request = self._ask()
         messages = request.messages[: -1 if request.continue_last else None]
-        begin = ENOUGH if split(said).thinking else ""  # its thoughts may just have ended
+        begin = ENOUGH if Split.of(said).thinking else ""  # its thoughts may just have ended
         answer = self._follow(
             backend, replace(request, messages=(*messages, reply), continue_last=True, begin=begin)
         )

@@ -11,17 +11,19 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import replace
 
+from engine import Split
+
 from ..documents.attachments import FOLDER, Attachments
 from ..errors import AppError
 from ..memory.runtime import Runtime
 from ..settings import Settings
 from .answer import Answer
-from .chat_turns import TITLE_LENGTH, ChatTurns, sound
+from .chat_turns import ChatTurns
 from .comparison import ONCE, Comparison
 from .open_chats import OpenChats
-from .records import INTERRUPTED, Chat, OpenChat, StoredMessage
+from .records import INTERRUPTED, TITLE_LENGTH, Chat, OpenChat, StoredMessage
 from .store import ChatStore
-from .thinking import split
+from .typed import sound
 from .views import ChatSummary, ChatView, MessageView, shown, summary
 from .writing import Writing
 
@@ -32,7 +34,7 @@ class ChatService:
     """Any thread may call. Errors are AppErrors whose text is for the person. `turns`: what can be asked."""
 
     def __init__(self, store: ChatStore, runtime: Runtime, settings: Settings) -> None:
-        self._store, self._runtime, self._settings = store, runtime, settings
+        self._store, self._runtime = store, runtime
         self._open = OpenChats(store.tree)
         self.attachments = Attachments(settings.home / FOLDER, store.place)
         self.turns = ChatTurns(store.tree, self._open, runtime, settings, self.attachments)
@@ -52,11 +54,6 @@ class ChatService:
     def summaries(self) -> list[ChatSummary]:
         """All chats, newest first, as the disk has them: without who is busy."""
         return [summary(chat) for chat in self._store.chats()]
-
-    @property
-    def settings(self) -> Settings:
-        """What chats that decide nothing for themselves go by."""
-        return self._settings
 
     @property
     def writes(self) -> int:
@@ -89,7 +86,7 @@ class ChatService:
         found = self._open.load(chat_id)
         stored = [each.text for each in (*found.branch, *found.beside) if each.id == message]
         growing = self._open.answer(chat_id, message)
-        return split(growing.reply.text if growing else "".join(stored[:1])).thoughts
+        return Split.of(growing.reply.text if growing else "".join(stored[:1])).thoughts
 
     def version(self, chat_id: str) -> int:
         """A number that grows with every change of the chat."""
@@ -121,7 +118,7 @@ class ChatService:
         """The id of a chat without messages: a new one, or the one that was never used."""
         make = self._store.private if private else self._store.fresh
         today = datetime.date.today().isoformat()
-        chat = make(self._runtime.status().model, self.turns.system_prompt, today)
+        chat = make(self._runtime.status().model, self.turns.usual().system_prompt, today)
         self._open.touch(chat.id, stored=True)
         return chat.id
 
@@ -211,11 +208,12 @@ class ChatService:
             for answer in answers:
                 answer.discard()
             try:
-                self._store.delete(chat_id)
+                self._store.hide(chat_id)
             finally:  # a full disk may keep it; its answers have ended all the same
                 for answer in answers:
                     self._open.drop(chat_id, answer)
                 self._open.touch(chat_id, stored=True)
+        self._store.delete(chat_id)
         self.attachments.sweep()
         self._runtime.forget(chat_id)
 
@@ -235,7 +233,8 @@ class ChatService:
         """A message as it is shown: an answer may be growing."""
         # in this order: an answer is there before its chat stops beginning
         beginning = self._open.beginning == chat_id
-        return shown(message, self._open.answer(chat_id, message.id), beginning, beside)
+        view = shown(message, self._open.answer(chat_id, message.id), beginning, beside)
+        return replace(view, model=self._runtime.name(view.model)) if view.model else view
 
     def _view(self, found: OpenChat, views: list[MessageView], version: int) -> ChatView:
         status, chat = self._runtime.status(), found.chat

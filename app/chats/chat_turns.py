@@ -19,18 +19,17 @@ from ..documents.attachments import Attachments
 from ..documents.context import Fitting
 from ..errors import AppError, Outdated
 from ..memory.runtime import Runtime
-from ..models.model_store import model_name
 from ..models.model_usage import settings_for
 from ..settings import Settings
 from .answer import Answer
 from .comparison import ONCE, Comparison
 from .conversation import conversation
 from .open_chats import OpenChats
-from .records import Attachment, Chat, OpenChat, Reply, StoredMessage, Turn
+from .records import TITLE_LENGTH, Attachment, Chat, OpenChat, Reply, StoredMessage, Turn
 from .sampling import sampled
 from .tree import Tree
+from .typed import sound
 
-TITLE_LENGTH = 200
 BUSY = "This chat is still answering. Stop it, or wait until it has finished."
 
 
@@ -47,10 +46,9 @@ class ChatTurns:
         self._closed = False
         self.attended = ""  # the chat on screen
 
-    @property
-    def system_prompt(self) -> str:
-        """What a new chat begins with."""
-        return settings_for(self._runtime.next_model, self._settings).system_prompt
+    def usual(self, model: str = "") -> Settings:
+        """What a chat goes by that decides nothing, where this model answers, or the next one."""
+        return settings_for(model or self._runtime.next_model, self._settings)
 
     def send(self, chat: str, text: str, files: Sequence[str] = (), compared: Comparison = ONCE) -> None:
         """Keep a message and answer it, now or, if it is to be answered once, after those before it."""
@@ -170,11 +168,11 @@ class ChatTurns:
         compared.check(self._runtime.check)
         found = self._open.load(chat).chat
         models = compared.models or (found.own_model,) * compared.answers
-        names = [model_name(model) if model else self._runtime.next_model for model in models]
+        who = [self._runtime.id_of(model) for model in models]
         sampling = compared.sampling([self._sampled(found, model) for model in models])
         self._open.beginning = chat
         try:
-            ids = self._tree.begin(chat, found.leaf, turn, title=_title(turn.text or ""), models=names)
+            ids = self._tree.begin(chat, found.leaf, turn, title=_title(turn.text or ""), models=who)
             self._open.touch(chat, stored=True)
             self._start(chat, ids, Reply(), sampling, models)
         finally:
@@ -183,8 +181,7 @@ class ChatTurns:
 
     def _sampled(self, chat: Chat, model: str = "") -> SamplingParams:
         """As the chat decides, else as its model, or this one, is used."""
-        model = model or chat.own_model or self._runtime.next_model
-        return sampled(settings_for(model, self._settings).sampling, chat.sampling)
+        return sampled(self.usual(model or chat.own_model).sampling, chat.sampling)
 
     def _start(
         self,
@@ -196,7 +193,9 @@ class ChatTurns:
     ) -> None:
         by_heat = len({params.temperature for params in sampling}) > 1 == len(set(models))
         here, answers = self._runtime.status().model, list[Answer]()
-        each = sorted(zip(ids, sampling, models, strict=True), key=lambda each: model_name(each[2]) != here)
+        each = sorted(
+            zip(ids, sampling, models, strict=True), key=lambda each: self._runtime.id_of(each[2]) != here
+        )
         for id, params, model in each:
             heat = params.temperature if by_heat else None
             after = answers[-1] if answers else None
@@ -274,11 +273,6 @@ class ChatTurns:
         if not answer.trouble:
             self._open.drop(chat, answer)
         self._open.touch(chat)
-
-
-def sound(text: str) -> str:
-    """The text without half characters, which a browser may send and no file can hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _ends(found: OpenChat) -> tuple[StoredMessage, ...]:

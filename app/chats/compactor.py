@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine import EngineError, Finish, FinishReason, Request, Stream, Usage
+from engine import EngineError, Finish, FinishReason, Request, Split, Stream, Usage
 
 from ..errors import AppError
 from ..faults import explain
@@ -19,7 +19,6 @@ from .database import Database, DatabaseFile
 from .open_chats import OpenChats
 from .records import OpenChat, Summary
 from .summaries import drop_summary, keep_summary
-from .thinking import split
 
 
 @dataclass(slots=True)
@@ -127,7 +126,7 @@ class Compactor:
             return None
         if end.reason is FinishReason.ERROR:
             raise AppError(end.error)
-        said = split(text)
+        said = Split.of(text)
         if not said.answer.strip():
             raise AppError("The model wrote no summary. Try again, or start a new chat.")
         return Summary(last, said.answer.strip(), () if said.thoughts else tuple(ids), end.tokenizer)

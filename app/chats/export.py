@@ -21,12 +21,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from engine import Split
+
 from ..documents.attachments import Attachments
 from ..documents.context import in_runs
 from ..errors import AppError, StoreError, UnknownChat
 from .records import Attachment, Chat, StoredMessage
 from .store import ChatStore
-from .thinking import split
 
 if TYPE_CHECKING:
     from ..services import Services
@@ -93,7 +94,7 @@ def markdown(chat: Chat, branch: tuple[StoredMessage, ...]) -> str:
         if message.role == "user":
             parts += ["## You", message.text, *map(_named, message.files)]
             continue
-        said = split(message.text)
+        said = Split.of(message.text)
         parts.append("## Answer")
         if said.thoughts:
             parts.append(f"<details><summary>Thoughts</summary>\n\n{said.thoughts.strip()}\n\n</details>")

@@ -12,6 +12,7 @@ from typing import Any
 from ..documents.attachments import MOST_FILES, file_name
 from ..documents.reading import MAX_CHARACTERS, Document
 from ..errors import AppError
+from .typed import sound
 
 UNITS = ("page", "paragraph", "line")
 
@@ -81,11 +82,6 @@ def open_webui_files(found: Any) -> tuple[GivenFile, ...]:
             size = len(text.encode("utf-8", "replace"))
             files.append(GivenFile(file_name(sound(name)), size, document=lines))
     return tuple(files[:MOST_FILES])
-
-
-def sound(text: str) -> str:
-    """The text without what no file can hold: half characters, and the character that ends texts in C."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
 
 
 def _dicts(found: Any) -> list[dict[str, Any]]:

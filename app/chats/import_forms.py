@@ -20,13 +20,14 @@ from typing import Any
 from engine import THINKS, THOUGHT
 
 from ..errors import AppError
-from .import_files import GivenDocument, NotImported, document, open_webui_files, own_files, sound
+from .import_files import GivenDocument, NotImported, document, open_webui_files, own_files
 from .import_tree import Node, Said, in_order
-from .records import ReplyStats
+from .records import NAME_LENGTH, PROMPT_LENGTH, TITLE_LENGTH, ReplyStats
 from .sampling import checked
+from .typed import sound
 
 MOST_MESSAGES = 100_000  # of one conversation
-TITLE_LENGTH, MODEL_LENGTH, ERROR_LENGTH, PROMPT_LENGTH = 200, 200, 2_000, 100_000
+MODEL_LENGTH, ERROR_LENGTH = 200, 2_000
 CITATIONS = re.compile("\ue200[^\ue200\ue201]*\ue201|【\\d+[†:][^【】]*】")
 ENDS = ("stop", "length", "cancelled", "error", "interrupted")
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -87,7 +88,7 @@ def _ours(found: dict[str, Any]) -> Conversation:
         "archived": int(found.get("archived") is True),
         "sampling": sampling,
         "own_model": _line(found.get("own_model"), MODEL_LENGTH),
-        "preset": _line(found.get("preset"), 100),
+        "preset": _line(found.get("preset"), NAME_LENGTH),
     }
     if DATE.fullmatch(date := _text(found.get("date"))):
         facts["date"] = date
@@ -97,7 +98,7 @@ def _ours(found: dict[str, Any]) -> Conversation:
         made,
         system_prompt=_text(found.get("system_prompt"))[:PROMPT_LENGTH],
         model=_line(found.get("model"), MODEL_LENGTH),
-        folder=_line(found.get("folder"), 100),
+        folder=_line(found.get("folder"), NAME_LENGTH),
         facts=facts,
     )
 

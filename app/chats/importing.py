@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -100,54 +101,69 @@ class Importer:
         return Path(name)
 
     def _bring_in(self, path: Path) -> Imported:
-        counts = {"chats": 0, "messages": 0, "known": 0, "empty": 0}
-        batch: list[Conversation] = []
-        texts: dict[str, Attachment] = {}  # of the documents that came in, as drafts
-        size = 0  # of the batch
-
-        def put() -> None:
-            for each in batch:
-                for file in chain(*(said.files for said in each.said)):
-                    if file.document:
-                        keep(text_key(file), file.document)
-            rest = [Coming(each) for each in batch]
-            batch.clear()
-            while rest:
-                rest = put_some(rest)
-
-        def put_some(coming: list[Coming]) -> list[Coming]:
-            self._tell(self.share)
-            rest, done = self._store.file.transact(lambda db: insert_some(db, coming, texts, AT_ONCE))
-            for name, number in done.items():
-                counts[name] += number
-            return rest
-
-        def keep(id: str, document: Document) -> None:
-            if id not in texts:
-                texts[id] = self._files.keep_text(document)
-
+        intake = _Intake(self._store, self._files, lambda: self._tell(self.share))
         try:
             with closing(conversations(path, self._tell)) as found:
                 for each in found:
-                    if each is None:
-                        counts["empty"] += 1
-                    elif isinstance(each, GivenDocument):
-                        keep(each.id, each.text)
-                    else:
-                        batch.append(each)
-                        size += _size(each)
-                    if size >= AT_ONCE:
-                        put()
-                        size = 0
-            put()
+                    intake.take(each)
+            intake.write()
         finally:
-            self._files.let_go(texts.values())
-        return Imported(**counts)
+            self._files.let_go(intake.texts.values())
+        return Imported(**intake.counts)
 
     def _tell(self, share: float) -> None:
         self.share = share
         if self._is_stopped:
             raise NotImported(STOPPED)
+
+
+class _Intake:
+    """What was read of a file and waits to be written, some at once. `tell` is called before each transaction
+    and may raise, to stop.
+    """
+
+    def __init__(self, store: ChatStore, files: Attachments, tell: Callable[[], None]) -> None:
+        self._store, self._files, self._tell = store, files, tell
+        self.counts = {"chats": 0, "messages": 0, "known": 0, "empty": 0}
+        self.texts: dict[str, Attachment] = {}  # of the documents that came in, as drafts
+        self._waiting: list[Conversation] = []
+        self._size = 0  # of what waits
+
+    def take(self, found: Conversation | GivenDocument | None) -> None:
+        """One of a file's conversations or documents; None: one without messages."""
+        if found is None:
+            self.counts["empty"] += 1
+        elif isinstance(found, GivenDocument):
+            self._keep(found.id, found.text)
+        else:
+            self._waiting.append(found)
+            self._size += _size(found)
+        if self._size >= AT_ONCE:
+            self.write()
+
+    def write(self) -> None:
+        """Put all that waits into the store."""
+        for each in self._waiting:
+            for file in chain(*(said.files for said in each.said)):
+                if file.document:
+                    self._keep(text_key(file), file.document)
+        rest = [Coming(each) for each in self._waiting]
+        self._waiting.clear()
+        self._size = 0
+        while rest:
+            self._tell()
+            rest = self._write_some(rest)
+
+    def _write_some(self, coming: list[Coming]) -> list[Coming]:
+        """A transaction; what is left."""
+        rest, done = self._store.file.transact(lambda db: insert_some(db, coming, self.texts, AT_ONCE))
+        for name, number in done.items():
+            self.counts[name] += number
+        return rest
+
+    def _keep(self, id: str, document: Document) -> None:
+        if id not in self.texts:
+            self.texts[id] = self._files.keep_text(document)
 
 
 def _size(conversation: Conversation) -> int:

@@ -15,12 +15,13 @@ from typing import Any
 
 from ..errors import AppError
 from .chat import ChatService
-from .chat_turns import sound
 from .database import Database
+from .records import PROMPT_LENGTH
 from .sampling import DECIDED, checked
 from .store import ChatStore
+from .typed import name_of, sound
 
-NAME_LENGTH, PROMPT_LENGTH, MOST = 100, 100_000, 200
+MOST = 200
 GONE = "This preset does not exist any more."
 
 
@@ -51,19 +52,19 @@ class ChatSettings:
 class Presets:
     """Any thread may call. Errors are AppErrors whose text is for the person."""
 
-    def __init__(self, chats: ChatService, store: ChatStore, check_model: Callable[[str], None]) -> None:
-        self._chats, self._store, self._check_model = chats, store, check_model
+    def __init__(self, chats: ChatService, store: ChatStore, identify: Callable[[str], str]) -> None:
+        self._chats, self._store, self._identify = chats, store, identify
 
     # ---- a chat's settings
 
     def of(self, chat: str) -> ChatSettings:
         """A chat's settings; those of "" are a new chat's."""
-        usual = self._chats.settings
+        row = self._store.chat(chat) if chat else None
+        usual = self._chats.turns.usual(row.own_model if row else "")
         given = asdict(usual.sampling)
         common = usual.system_prompt, {name: given[name] for name in DECIDED}
-        if not chat:
+        if row is None:
             return ChatSettings("", "", usual.system_prompt, {}, "", *common)
-        row = self._store.chat(chat)
         return ChatSettings(
             chat, row.preset, row.system_prompt, json.loads(row.sampling), row.own_model, *common
         )
@@ -76,14 +77,12 @@ class Presets:
         if (own := values.get("sampling")) is not None:
             columns["sampling"] = checked(own)
         if (model := values.get("model")) is not None:
-            if model:
-                self._check_model(model)
-            columns["own_model"] = model
+            columns["own_model"] = model and self._identify(model)
         return self._put(chat, **columns)
 
     def reset(self, chat: str) -> str:
         """Let a chat decide nothing for itself. Its id."""
-        usual = self._chats.settings.system_prompt
+        usual = self._chats.turns.usual().system_prompt
         return self._put(chat, preset="", system_prompt=usual, sampling="{}", own_model="")
 
     def take(self, chat: str, preset: str) -> str:
@@ -102,8 +101,7 @@ class Presets:
 
     def keep(self, chat: str, name: str) -> Preset:
         """Keep a chat's settings under a name; a preset that has it is replaced."""
-        if not (name := sound(" ".join(name.split()))[:NAME_LENGTH]):
-            raise AppError("Write a name first: this one is empty.")
+        name = name_of(name)
         mine, there = self.of(chat), self.all()
         old = [preset.id for preset in there if preset.name.casefold() == name.casefold()]
         if not old and len(there) >= MOST:

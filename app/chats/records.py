@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 PRIVATE = "private-"  # how the ids of chats begin that are never written to the disk
 MOST_FOLDERS = 200
+TITLE_LENGTH, NAME_LENGTH, PROMPT_LENGTH = 200, 100, 100_000  # characters; names of folders and presets
 INTERRUPTED = "interrupted"  # a finish reason of our own: the program ended before the answer did
 
 

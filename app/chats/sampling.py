@@ -13,17 +13,10 @@ from typing import Any
 from engine import BadRequest, SamplingParams
 
 from ..errors import AppError
+from ..setting_kinds import check_kinds
 
-# what a chat may decide -> whether it is a whole number
-DECIDED = {
-    "temperature": False,
-    "top_p": False,
-    "top_k": True,
-    "min_p": False,
-    "repetition_penalty": False,
-    "max_tokens": True,
-    "seed": True,
-}
+# what a chat may decide
+DECIDED = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "seed")
 
 
 def sampled(settings: SamplingParams, own: str) -> SamplingParams:
@@ -33,12 +26,10 @@ def sampled(settings: SamplingParams, own: str) -> SamplingParams:
 
 def checked(own: Mapping[str, Any]) -> str:
     """What a chat decides for itself, as it is kept. Raises AppError naming what can't be."""
-    for name, value in own.items():
+    for name in own:
         if name not in DECIDED:
-            raise AppError(f"A chat can't decide {name!r}; it can decide {', '.join(DECIDED)}.")
-        whole = DECIDED[name]
-        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-            raise AppError(f"{name} is {value!r}; it must be a {'whole ' if whole else ''}number.")
+            raise AppError(f"A chat can't decide {name!r:.100}; it can decide {', '.join(DECIDED)}.")
+    check_kinds(SamplingParams, own)
     try:
         SamplingParams(**own)
     except (BadRequest, ValueError) as error:  # ValueError: thousands of digits can't be said

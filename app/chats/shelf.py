@@ -15,16 +15,15 @@ from dataclasses import dataclass, replace
 
 from ..errors import AppError, StoreError, UnknownChat
 from .chat import ChatService
-from .chat_turns import sound
 from .database import Database
 from .message_rows import GONE
-from .records import MOST_FOLDERS
+from .records import MOST_FOLDERS, PROMPT_LENGTH
 from .search import Hit, find
 from .store import UNUSED, ChatStore
+from .typed import name_of, sound
 from .views import ChatSummary
 
 UNDO_S = 12.0  # the page offers it for 10 seconds
-NAME_LENGTH, PROMPT_LENGTH = 100, 100_000
 LONGEST_SEARCH = 1_000
 ARCHIVE = "archive"  # the place of archived chats; "" is that of chats in no folder
 # in the bin, or prepared and never used
@@ -183,8 +182,7 @@ class Shelf:
         raise AppError("This folder does not exist any more.")
 
     def _free_name(self, id: str, name: str) -> str:
-        if not (name := sound(" ".join(name.split()))[:NAME_LENGTH]):
-            raise AppError("Write a name first: this one is empty.")
+        name = name_of(name)
         folders = self._all()[1]
         if any(folder.name.casefold() == name.casefold() and folder.id != id for folder in folders):
             raise AppError(f"There is a folder “{name}” already.")

@@ -6,27 +6,7 @@ and exported as its answer is what comes after them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from engine import THINKS, THOUGHT
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A reply's two halves. `thinking`: the thoughts have no end yet."""
-
-    thoughts: str
-    answer: str
-    thinking: bool
-
-
-def split(text: str) -> Split:
-    """What was thought, and what is said. A text that does not begin with thoughts is an answer."""
-    body = text.lstrip()
-    if not body.startswith(THINKS):
-        return Split("", text, False)
-    thoughts, mark, answer = body.removeprefix(THINKS).partition(THOUGHT)
-    return Split(thoughts.strip(), answer.lstrip(), not mark)
+from engine import THINKS, THOUGHT, Split
 
 
 class ThinkingClock:
@@ -38,7 +18,7 @@ class ThinkingClock:
 
     def __init__(self, text: str, seconds: float) -> None:
         """`text` and `seconds`: what there is already of a reply that goes on."""
-        self._before, self._tail = seconds, text if split(text).thinking else ""
+        self._before, self._tail = seconds, text if Split.of(text).thinking else ""
         self._over = bool(text) and not self._tail
         self._since: float | None = None
         self._until: float | None = None

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine import Split
+
 from .answer import Answer
 from .records import INTERRUPTED, Attachment, Chat, ReplyStats, StoredMessage, Waiting
-from .thinking import split
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class MessageView:
     thoughts: Thoughts | None = None
     versions: tuple[int, ...] = ()  # this message and those that stand in its place, oldest first
     beside: bool = False  # one of the answers that stand side by side
-    model: str = ""  # who answered
+    model: str = ""  # the name of who answered
     files: tuple[Attachment, ...] = ()  # given with it
     reading: tuple[int, int] | None = None  # before its first word: tokens that are read, of how many
 
@@ -111,7 +112,7 @@ def shown(
 
 def _apart(text: str, seconds: float, growing: bool) -> tuple[str, Thoughts | None]:
     """An answer, and the thoughts before it."""
-    parts = split(text)
+    parts = Split.of(text)
     thinking = growing and parts.thinking
     if not parts.thoughts and not thinking:
         return parts.answer, None

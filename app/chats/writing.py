@@ -65,5 +65,5 @@ class Writing:
     def _open(self, chat: str) -> OpenChat:
         if chat:
             return self._chats.load(chat)
-        prompt, today = self._turns.system_prompt, datetime.date.today().isoformat()
+        prompt, today = self._turns.usual().system_prompt, datetime.date.today().isoformat()
         return OpenChat(Chat("", "", "", prompt, today, 0.0, 0, None), (), (), ())

@@ -15,7 +15,7 @@ from ..api.api_types import usage
 from ..errors import AppError
 from ..memory.loading import Loader, find_and_load, load_llm
 from ..models.catalogue import read_catalogue
-from ..models.model_store import ModelStore, model_name
+from ..models.model_store import ModelStore
 from ..settings import Settings
 from .terminal import Meter, show_json
 
@@ -45,7 +45,7 @@ def ask(
     finally:
         model.close()
     if as_json:
-        show_json({"model": model_name(settings.model), "text": text, **_facts(finish)})
+        show_json({"model": models.id_of(settings.model), "text": text, **_facts(finish)})
 
 
 def _collect(stream: Stream, echo: bool) -> tuple[str, Finish]:

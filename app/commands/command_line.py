@@ -118,7 +118,7 @@ def make_parser(commands: Mapping[str, Callable[..., Any]]) -> argparse.Argument
     within = {"": parser.add_subparsers(metavar="command", required=True, parser_class=_Word)}
     for words, (said, options) in WORDS.items():
         first, _, word = words.rpartition(" ")
-        made = within[first].add_parser(word, help=said)
+        made = within[first].add_parser(word, help=said, description=f"{said[0].upper()}{said[1:]}.")
         made.set_defaults(command=commands[words])
         for name, rest in options:
             made.add_argument(name, **rest)

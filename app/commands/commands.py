@@ -18,6 +18,8 @@ from engine import EngineError
 from ..access.keys import Keys
 from ..errors import AppError
 from ..faults import explain
+from ..models.catalogue import read_catalogue
+from ..models.model_store import ModelStore
 from ..settings import Home, Settings, load_settings, prepare_process
 from . import model_commands
 from .command_line import make_parser
@@ -66,9 +68,10 @@ def _fail(sentence: str) -> int:
 
 
 def _settings(wanted: argparse.Namespace, home: Home) -> Settings:
-    """With what the options say of the model."""
-    settings = load_settings(home, model=wanted.model)
-    if not wanted.quantization:
+    """With what the options say. A listed model is used as its entry says, even if its path is given."""
+    chosen = wanted.model and ModelStore(home, read_catalogue()).resolve(wanted.model)
+    settings = load_settings(home, model=chosen)
+    if not getattr(wanted, "quantization", None):
         return settings
     engine = dataclasses.replace(settings.engine, quantization=wanted.quantization)
     return dataclasses.replace(settings, engine=engine)
@@ -103,7 +106,7 @@ def _serve(wanted: argparse.Namespace, home: Home) -> int:
     from ..services import build_api
     from .anew import start_anew
 
-    settings = load_settings(home, model=wanted.model)
+    settings = _settings(wanted, home)
     taken = listen(settings.port if wanted.port is None else wanted.port)
     settings = dataclasses.replace(settings, port=taken.getsockname()[1])
     services = build_api(settings)
@@ -144,7 +147,7 @@ def _doctor(wanted: argparse.Namespace, home: Home) -> int:
     from .doctor import examine, show
 
     meter = Meter()
-    findings = examine(load_settings(home, model=wanted.model), meter)
+    findings = examine(_settings(wanted, home), meter)
     meter.clear()
     show_json(findings) if wanted.json else show(findings)
     return FAILED if findings["problem"] else 0

@@ -18,7 +18,8 @@ from engine import EngineError, detect, disk_picture, in_words
 from ..errors import AppError
 from ..memory.loading import Loader, find_and_load, load_llm
 from ..models.catalogue import read_catalogue
-from ..models.model_store import ModelStore, Progress, model_name
+from ..models.checksums import Progress
+from ..models.model_store import ModelStore
 from ..settings import Settings, program_version
 
 PACKAGES = ("torch", "numba", "numpy", "tokenizers", "gradio", "starlette", "uvicorn", "sqlite-utils", "pip")
@@ -39,7 +40,7 @@ def machine_facts(settings: Settings) -> dict[str, Any]:
     """What is known without loading a model."""
     return {
         "home": str(settings.home.path),
-        "model": model_name(settings.model),
+        "model": ModelStore(settings.home, read_catalogue()).id_of(settings.model),
         "device": dataclasses.asdict(detect()),
         "versions": versions(),
     }
@@ -62,7 +63,7 @@ def examine(settings: Settings, progress: Progress, load: Loader = load_llm) -> 
     models = ModelStore(settings.home, catalogue)
     findings: dict[str, Any] = {
         "home": str(settings.home.path),
-        "model": model_name(settings.model),
+        "model": models.id_of(settings.model),
         "models": {},
         "device": dataclasses.asdict(detect(look_for_cards=True, check=True)),
         "memory_plan": None,
@@ -115,8 +116,8 @@ def _line(key: str, value: Any) -> None:
         return
     if isinstance(value, bool):
         value = "yes" if value else "no"
-    elif isinstance(value, int) and SIZE.search(key):
-        value = in_words(value)
+    elif isinstance(value, int):
+        value = in_words(value) if SIZE.search(key) else f"{value:,}"
     print(f"  {LABELS.get(key) or key.replace('_', ' ')}: {value}")
 
 

@@ -27,20 +27,20 @@ def _store(home: Home) -> ModelStore:
 
 
 def _list(wanted: argparse.Namespace, home: Home) -> None:
+    from ..models.library import Library
     from .model_list import list_models
 
-    list_models(_store(home), load_settings(home), wanted.json)
+    list_models(Library(load_settings(home), _store(home)), wanted.json)
 
 
 def _show(wanted: argparse.Namespace, home: Home) -> None:
     from .model_list import known_of, show_known, show_model
 
-    store = _store(home)
-    is_listed = any(model.id == wanted.id for model in store.catalogue.models)
-    if not is_listed and (known := known_of(store, wanted.id)):
+    store, settings = _store(home), load_settings(home)
+    store.check(wanted.id)
+    if known := known_of(store, settings, wanted.id):
         return show_known(known, wanted.json)
-    model = store.catalogue[wanted.id]
-    show_model(model, store.state(model), load_settings(home), wanted.json)
+    show_model(store, store.catalogue[wanted.id.partition("@")[0]], settings, wanted.json)
 
 
 def _check(wanted: argparse.Namespace, home: Home) -> int:
@@ -62,14 +62,17 @@ def _pull(wanted: argparse.Namespace, home: Home) -> None:
     from ..models.installed import key
     from ..models.library import Library
 
-    chosen = key(wanted.id, wanted.variant) if wanted.variant else wanted.id
-    fetch = Library(load_settings(home), _store(home)).fetch(chosen)
+    chosen, store = key(wanted.id, wanted.variant) if wanted.variant else wanted.id, _store(home)
+    if here := store.own_file(store.resolve(chosen)):
+        print(f"{chosen} is ready: {here}")
+        return
+    fetch = Library(load_settings(home), store).fetch(chosen)
     meter = Meter(lines=True)
     try:
         path = fetch.run(meter)
     finally:
         meter.clear()
-    print(f"{wanted.id} is ready: {path}")
+    print(f"{chosen} is ready: {path}")
 
 
 def _remove(wanted: argparse.Namespace, home: Home) -> None:

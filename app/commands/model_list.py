@@ -1,73 +1,82 @@
-"""What `octavo models` and `octavo models show` print: the catalogue, and how a model would do here.
+"""What `octavo models` and `octavo models show` print: what is here, the catalogue, how each would do here.
 
-What fits and which variant is best is for engine/fitting/choice.py to decide; here it becomes words.
+The rows are the page's (library.py); what fits and which variant is best is for engine/fitting/choice.py to
+decide. Here they become words.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from engine import Choice, Fit, choose_variant, detect, in_words, read_speed
 
 from ..models.catalogue import Model
-from ..models.fits import Machine, ModelFit, fit_models
-from ..models.model_store import ModelStore, bytes_in, missing
+from ..models.fits import Machine
+from ..models.installed import key
+from ..models.library import Library
+from ..models.model_rows import Row, VariantRow, own_row
+from ..models.model_store import ModelStore, as_path, missing
+from ..models.own_fits import OwnFits
+from ..models.own_models import OwnModel
 from ..settings import Settings
 from .terminal import show_json, show_table
 
 HEAD = ("model", "size", "format", "licence", "state", "here")
-WORDS = {"fits": "fits", "tight": "tight", "large": "too large", "unserved": "not served"}
+WORDS: dict[str, str] = {"fits": "fits", "tight": "tight", "large": "too large", "unserved": "not served"}
 LAST = {"missing": 1, "on the hub": 2, "not served": 3}  # states of models that are listed below the others
 
 
-def list_models(store: ModelStore, settings: Settings, as_json: bool) -> None:
-    """All entries: what is here, then what can be fetched, then the rest, shorter."""
-    listed = [(model, store.state(model)) for model in store.catalogue.models]
+def list_models(library: Library, as_json: bool) -> None:
+    """What is here, by the id that it is chosen by; then what can be fetched, then the rest, shorter."""
+    store = library.store
     if as_json:
-        others = [{"id": id, "path": str(path)} for id, _, _, _, path in _others(store)]
-        show_json({"models": [_entry(store, model, state) for model, state in listed], "others": others})
-        return
-    models = store.catalogue.models
-    fits = dict(zip([model.id for model in models], fit_models(models, Machine(), settings.engine)))
-    rows: list[tuple[str, ...]] = []
-    for model, state in sorted(listed, key=lambda pair: LAST.get(pair[1], 0)):
-        variant = model.fetched
-        size = in_words(variant.bytes) if variant else f"{model.parameters / 1e9:.1f} billion"
-        formats = variant.format if variant else ", ".join(families(model))
-        rows.append((model.id, size, formats, model.licence, state, _word(fits[model.id])))
-    mine = [(*each, "ready" if path.exists() else "missing", "") for *each, path in _others(store)]
-    show_table([HEAD, *mine, *rows])
+        models = [_entry(store, model, store.state(model)) for model in store.catalogue.models]
+        others = [{"id": id, "path": str(path)} for id, path in _others(store)]
+        return show_json({"models": models, "others": others})
+    rows = library.rows()
+    here = [_here(row, each) for row in rows for each in row.variants if each.here]
+    rest = [row for row in rows if not any(each.here for each in row.variants)]
+    rest.sort(key=lambda row: LAST.get(row.state, 0))
+    show_table([HEAD, *here, *map(_offered, rest)])
 
 
-def _word(fit: ModelFit) -> str:
-    """How the best variant of a model would do."""
-    badges = {each.format: each.badge for each in fit.variants}
-    return WORDS[badges[fit.choice or fit.variants[0].format]]
+def _here(row: Row, variant: VariantRow) -> tuple[str, ...]:
+    state, badge = row.state if row.origin == "yours" else variant.here, WORDS.get(variant.badge, "")
+    return variant.key, in_words(variant.bytes), variant.format, row.licence, state, badge
 
 
-def _others(store: ModelStore) -> Iterator[tuple[str, str, str, str, Path]]:
-    """What is here and in no catalogue: id, size, format, licence, path."""
-    for entry in store.own.entries().values():
-        if entry.path:
-            yield entry.id, in_words(bytes_in(Path(entry.path), linked=True)), "yours", "", Path(entry.path)
-    known = {model.id for model in store.catalogue.models}
-    for each in store.installed():
-        if each.record.id not in known:
-            record = each.record
-            yield each.key, in_words(record.bytes), record.format, record.licence, each.path
+def _offered(row: Row) -> tuple[str, ...]:
+    """Of its variants that which suits this machine; what is asked is not which to take but whether to."""
+    best = next((each for each in row.variants if each.format == row.choice), row.variants[0])
+    size = in_words(best.bytes) if best.source == "wheels" else f"{row.parameters / 1e9:.1f} billion"
+    return row.id, size, ", ".join(families(row.variants)), row.licence, row.state, WORDS[best.badge]
 
 
-def known_of(store: ModelStore, chosen: str) -> list[dict[str, Any]]:
+def _others(store: ModelStore) -> Iterator[tuple[str, Path]]:
+    """What is here and in no catalogue: id and path."""
+    known = store.editions()
+    own = [(entry.id, Path(entry.path)) for entry in store.own.entries().values() if entry.path]
+    came = [(each.key, each.path) for each in store.installed()]
+    yield from ((id, path) for id, path in own + came if id not in known)
+
+
+def known_of(store: ModelStore, settings: Settings, chosen: str) -> list[dict[str, Any]]:
     """What is known of something here that the catalogue does not describe."""
-    entry = store.own.entries().get(chosen)
-    if entry and entry.path:
-        path = Path(entry.path)
-        size, state = bytes_in(path, linked=True), "ready" if path.exists() else "missing"
-        return [{"id": entry.id, "state": state, "bytes": size, "path": str(path)}]
+    if store.catalogue.get(chosen.partition("@")[0]):
+        return []
+    target = store.resolve(chosen)
+    entry = store.own.entries().get(target) or OwnModel(
+        store.id_of(target), target if as_path(target) else ""
+    )
+    if entry.path:
+        context, fit = OwnFits().look(entry, Machine(), settings.engine)
+        row = own_row(entry, context, fit)
+        facts = {name: getattr(row, name) for name in ("id", "name", "state", "context", "parameters")}
+        return [{**facts, "bytes": row.variants[0].bytes, "path": entry.path, "here": row.variants[0].reason}]
     names = ("name", "licence", "context", "parameters", "format", "repo", "revision", "bytes")
     return [
         {
@@ -87,13 +96,18 @@ def show_known(known: list[dict[str, Any]], as_json: bool) -> None:
         return show_json({"models": known})
     for facts in known:
         for name, value in facts.items():
-            if value:
-                print(f"{name}: {in_words(value) if name == 'bytes' else value}")
+            if not value:
+                continue
+            if isinstance(value, int):
+                value = in_words(value) if name == "bytes" else f"{value:,}"
+            print(f"{name}: {value}")
 
 
-def families(model: Model) -> list[str]:
-    """bf16, FP8, GGUF ...: its variants' formats, GGUF's and GPTQ's many counted as one."""
-    return list(dict.fromkeys(re.split("[ -]", variant.format)[0] for variant in model.variants))
+def families(variants: Sequence[VariantRow]) -> list[str]:
+    """bf16, FP8, GGUF ...: their formats, GGUF's and GPTQ's many counted as one; one alone in full."""
+    if len(variants) == 1:
+        return [variants[0].format]
+    return list(dict.fromkeys(re.split("[ -]", variant.format)[0] for variant in variants))
 
 
 def _entry(store: ModelStore, model: Model, state: str) -> dict[str, Any]:
@@ -107,14 +121,15 @@ def _entry(store: ModelStore, model: Model, state: str) -> dict[str, Any]:
         "format": first.format,
         "bytes": first.bytes or None,
         "state": state,
+        "here": store.here(model.id),
         "path": str(store.place(model)) if model.fetched else None,
         "variants": [{"format": each.format, "repo": each.repo or None} for each in model.variants],
     }
 
 
-def show_model(model: Model, state: str, settings: Settings, as_json: bool) -> None:
+def show_model(store: ModelStore, model: Model, settings: Settings, as_json: bool) -> None:
     """Every variant as it would do here, which one to take, and why."""
-    device = detect()
+    state, device = store.state(model), detect()
     speed = read_speed(device.cores)
     variants = [(variant.format, variant.bytes) for variant in model.variants]
     choice = choose_variant(model.facts(), variants, device, speed, settings.engine)
@@ -133,11 +148,11 @@ def show_model(model: Model, state: str, settings: Settings, as_json: bool) -> N
     print(f"{model.parameters / 1e9:.2f} billion parameters, {model.licence}, context {model.context:,}")
     print(f"{device.reason} {in_words(device.memory_available)} are free on {device.name}.")
     print()
-    _variants(model, choice)
+    _variants(store, model, choice)
     print()
     print(choice.reason)
     print(f"Speeds are estimates: reading {speed / 1e9:.1f} GB/s, as measured now, once for each token.")
-    if not model.fetched and not model.unserved:
+    if state in ("missing", "on the hub"):
         print(missing(model, model.id))
     print("Licence, context and shape are from:")
     for page in model.sources:
@@ -145,22 +160,26 @@ def show_model(model: Model, state: str, settings: Settings, as_json: bool) -> N
     print(f"Checked at the hub: {model.checked or 'not yet'}")
 
 
-def _variants(model: Model, choice: Choice) -> None:
+def _variants(store: ModelStore, model: Model, choice: Choice) -> None:
     length = choice.fits[0].chat_length
-    rows = [
-        ("", "variant", "size", "quality (1 is best)", "tokens/s", "context", f"chats of {length:,}", "where")
-    ]
-    places = {variant.format: variant.repo or "the package index" for variant in model.variants}
+    last = ("tokens/s", "context", f"chats of {length:,}", "where")
+    rows = [("", "variant", "size", "in memory", "quality (1 is best)", *last)]
+    here = store.here(model.id)
+    places = {
+        each.format: "here" if key(model.id, each.format) in here else each.repo or "the package index"
+        for each in model.variants
+    }
     for fit in choice.fits:
         mark = "*" if fit.format == choice.variant else ""
         size = f"{'about ' if fit.about else ''}{in_words(fit.bytes)}"
-        speed = f"about {fit.tokens_per_s:.3g}"
-        rows.append((mark, fit.format, size, str(fit.quality), speed, *_room(model, fit), places[fit.format]))
+        speed, memory = f"about {fit.tokens_per_s:.3g}", in_words(fit.memory_bytes)
+        room = *_room(model, fit), places[fit.format]
+        rows.append((mark, fit.format, size, memory, str(fit.quality), speed, *room))
     show_table(rows)
     for fit in choice.fits:
-        if fit.note and fit.fits:
+        if fit.note and (fit.fits or fit.ruled_out):
             print(f"{fit.format}: {fit.note}")
-    large = [fit.format for fit in choice.fits if not fit.fits]
+    large = [fit.format for fit in choice.fits if not fit.fits and not fit.ruled_out]
     if choice.variant and large:  # where none fits, the reason says so
         print(f"Too large for the memory that is free now: {', '.join(large)}.")
 
@@ -169,7 +188,7 @@ def _room(model: Model, fit: Fit) -> tuple[str, str]:
     if model.unserved:
         return "not served", ""
     if not fit.fits:
-        return "does not fit", ""
+        return "not as set" if fit.ruled_out else "does not fit", ""
     if not fit.context_length:
         return "unknown", "unknown"
     return (

@@ -25,7 +25,7 @@ def measure(settings: Settings, text: Path, as_json: bool) -> None:
         found = perplexity(model.path, words, settings.engine, meter)
     finally:
         meter.clear()
-    show_json({"model": model.name, "text": str(text), **asdict(found)}) if as_json else show(found)
+    show_json({"model": model.id, "text": str(text), **asdict(found)}) if as_json else show(found)
 
 
 def read_text(path: Path) -> str:

@@ -21,12 +21,14 @@ from engine import (
 
 from ..errors import AppError, LoadFailed
 from ..faults import explain
-from ..models.model_store import ModelFile, ModelStore, Progress
+from ..models.checksums import Progress
+from ..models.model_store import ModelFile, ModelStore
 from ..settings import Settings
 
 # what a load goes through -> (in words, where it begins and ends on the way from 0 to 1)
 STAGES = {
     "checking": ("its file is checked", 0.0, 0.1),
+    "card": ("checking once that the graphics card computes rightly, up to a minute", 0.1, 0.1),
     "tokenizer": ("reading its vocabulary", 0.1, 0.2),
     "weights": ("reading its weights", 0.2, 0.9),
     "warm-up": ("warming up", 0.9, 1.0),

@@ -17,7 +17,7 @@ from weakref import WeakSet
 from engine import EngineError
 
 from ..errors import AppError, ModelMissing
-from ..models.model_store import ModelStore, model_name
+from ..models.model_store import ModelStore
 from ..models.model_usage import settings_for
 from ..settings import Settings
 from .line import Line, Place, Running
@@ -33,7 +33,8 @@ LOOK_S = 0.2  # between two looks at answers that run, while somebody waits for 
 @dataclass(frozen=True, slots=True)
 class RuntimeStatus:
     """`message` is a sentence for the person, mostly "" when the model is ready; `progress` runs from 0 to 1;
-    `next` is the model that comes when the running answers have ended, or "".
+    `next` is the model that comes when the running answers have ended, or "". Models are ids; `name` is what
+    people see of the first.
     """
 
     model: str
@@ -41,6 +42,7 @@ class RuntimeStatus:
     message: str
     progress: float
     next: str = ""
+    name: str = ""
 
 
 class Rota:
@@ -50,14 +52,20 @@ class Rota:
         self.settings, self.closed = settings, False
         self.changed, self._following = threading.Condition(), threading.Lock()
         self.model: LoadedModel | None = None
-        self.turned_to = settings.model  # in memory, or the last that should have been
+        self.turned_to = models.resolve(settings.model)  # in memory, or the last that should have been
         self.context_length = 0  # of the last model that was ready
         self.line, self.answers = Line(), WeakSet[Running]()
-        name = model_name(settings.model)
-        self.status = RuntimeStatus(name, "loading", "The model is not loaded yet.", 0.0)
         self.used = time.monotonic()  # when somebody last asked for something
         self._models, self._secret, self._load = models, secret, load
+        self.status = self.stands(self.turned_to, "loading", "The model is not loaded yet.")
         self._thread: threading.Thread | None = None
+
+    def stands(
+        self, target: str, state: State, message: str, progress: float = 0.0, next_: str = ""
+    ) -> RuntimeStatus:
+        """How things stand with a model."""
+        id = self._models.id_of(target)
+        return RuntimeStatus(id, state, message, progress, next_, self._models.name(id))
 
     def start(self) -> None:
         """Begin to let them take turns."""
@@ -90,9 +98,10 @@ class Rota:
     def tell(self) -> None:
         """The model in memory is ready; say which one comes next, if another one does."""
         target = self.line.first if self.line else ""
-        next_ = model_name(target) if target and target != self.turned_to else ""
-        words = f"When the answers that run have ended, {next_} is loaded." if next_ else ""
-        self.status = RuntimeStatus(model_name(self.turned_to), "ready", words, 1.0, next_)
+        next_ = self._models.id_of(target) if target and target != self.turned_to else ""
+        name = self._models.name(next_)
+        words = f"When the answers that run have ended, {name} is loaded." if next_ else ""
+        self.status = self.stands(self.turned_to, "ready", words, 1.0, next_)
         self.changed.notify_all()
 
     # From here on: the thread, which takes the lock by itself.
@@ -141,9 +150,9 @@ class Rota:
             model, self.model = self.model, None
             if target:
                 self.turned_to = target
-                self.status = RuntimeStatus(model_name(target), "loading", LOADING, 0.0)
+                self.status = self.stands(target, "loading", LOADING)
             else:
-                self.status = RuntimeStatus(self.status.model, "unloaded", UNLOADED, 0.0)
+                self.status = self.stands(self.turned_to, "unloaded", UNLOADED)
                 self.line.serve("")
             self.changed.notify_all()
         if model:
@@ -169,7 +178,7 @@ class Rota:
                 self._serve()
             elif error and not closed:
                 state: State = "missing" if isinstance(error, ModelMissing) else "failed"
-                self.status = RuntimeStatus(model_name(target), state, str(error), 0.0)
+                self.status = self.stands(target, state, str(error))
                 for place in self.line.serve(target):
                     place.error = error
             self.changed.notify_all()

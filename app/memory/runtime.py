@@ -30,7 +30,7 @@ from engine import (
 )
 
 from ..errors import AppError
-from ..models.model_store import ModelStore, model_name
+from ..models.model_store import ModelStore
 from ..settings import Settings
 from .line import Place, Running, Waiting
 from .loading import Later, LoadedModel, Loader, load_llm
@@ -46,8 +46,8 @@ class Runtime:
         self, settings: Settings, models: ModelStore, secret: bytes = b"", load: Loader = load_llm
     ) -> None:
         self._models, self._rota = models, Rota(settings, models, secret, load)
-        self._chosen = settings.model  # by the person: what answers where a request names none
-        self._names = {model_name(settings.model): settings.model}
+        self._chosen = models.resolve(settings.model)  # by the person: answers where a request names none
+        self._targets = {self.next_model: self._chosen}  # id -> what was chosen, which may be a path
 
     # ---- what is there
 
@@ -58,7 +58,15 @@ class Runtime:
     @property
     def next_model(self) -> str:
         """What answers where a request names none; another one may still be in memory."""
-        return model_name(self._chosen)
+        return self._models.id_of(self._chosen)
+
+    def id_of(self, chosen: str) -> str:
+        """The id of a model, however it is written; "" is the person's choice."""
+        return self._models.id_of(self._named(chosen))
+
+    def name(self, id: str) -> str:
+        """What people see of a model."""
+        return self._models.name(id)
 
     @property
     def context_length(self) -> int:
@@ -191,8 +199,10 @@ class Runtime:
         return self._ready("").count(texts)
 
     def _named(self, name: str) -> str:
-        """What was chosen when this name came up; "" is the person's choice."""
-        return self._names.get(name, name) if name else self._chosen
+        """What to load for a model, however it is written; "" is the person's choice."""
+        if not name:
+            return self._chosen
+        return self._targets.get(name) or self._models.resolve(name)
 
     def _ready(self, name: str) -> LoadedModel:
         rota = self._rota
@@ -209,9 +219,9 @@ class Runtime:
         with rota.changed:
             if rota.closed:
                 return
+            self._chosen = self._models.resolve(self._chosen)  # of which nothing may have been here before
             if rota.model is None and not rota.line.wants(self._chosen):
-                name = model_name(self._chosen)
-                rota.status = replace(rota.status, model=name, state="loading", message=LOADING)
+                rota.status = rota.stands(self._chosen, "loading", LOADING, rota.status.progress)
                 rota.enter(self._chosen)
             rota.start()
 
@@ -223,9 +233,10 @@ class Runtime:
         """Have this model answer from now on: an id or a path. Raises AppError if nobody knows it."""
         self.check(chosen)
         with self._rota.changed:
-            self._names[model_name(chosen)] = self._chosen = chosen
-            if self._rota.model and self._rota.turned_to != chosen:
-                self._rota.enter(chosen)
+            self._chosen = self._models.resolve(chosen)
+            self._targets[self.next_model] = self._chosen
+            if self._rota.model and self._rota.turned_to != self._chosen:
+                self._rota.enter(self._chosen)
         self.start()
 
     def unload(self) -> None:
@@ -278,7 +289,7 @@ class Runtime:
         with rota.changed:
             rota.closed = True
             model, rota.model = rota.model, None
-            rota.status = RuntimeStatus(rota.status.model, "failed", "Octavo is ending.", 0.0)
+            rota.status = replace(rota.status, state="failed", message="Octavo is ending.", next="")
             rota.changed.notify_all()
         if model:
             model.close()

@@ -110,6 +110,7 @@ class Model:
     sampling: SamplingParams = field(default_factory=SamplingParams)
     active: int = 0  # parameters a token passes through, in a mixture of experts
     unserved: str = ""  # its architecture, where the engine refuses it
+    borrowed: str = ""  # its architecture, where transformers' code computes it
     shape: Shape | None = None  # None: not known until it is downloaded
     purpose: str = ""  # "code" or "reasoning", where it is not made for plain conversation
     sources: tuple[str, ...] = ()  # public pages that licence, context, parameters and shape are from
@@ -132,6 +133,7 @@ class Model:
             embeddings,
             kinds,
             self.unserved,
+            bool(self.borrowed),
         )
 
 
@@ -141,19 +143,22 @@ class Catalogue:
 
     models: tuple[Model, ...]
 
+    def get(self, id: str) -> Model | None:
+        """The model of this id; None if there is none."""
+        return next((model for model in self.models if model.id == id), None)
+
     def __getitem__(self, id: str) -> Model:
-        for model in self.models:
-            if model.id == id:
-                return model
+        if model := self.get(id):
+            return model
         raise AppError(
-            f"There is no model {id!r}. `octavo models` lists them; any GGUF file or model folder goes by "
-            "its path."
+            f"There is no model {id!r:.100}. `octavo models` lists them; any GGUF file or model folder goes "
+            "by its path."
         )
 
     def sampling(self, chosen: str) -> SamplingParams:
         """How a model, or a variant of it, is best sampled; the engine's defaults for what is no entry."""
-        id = chosen.partition("@")[0]
-        return next((model.sampling for model in self.models if model.id == id), SamplingParams())
+        model = self.get(chosen.partition("@")[0])
+        return model.sampling if model else SamplingParams()
 
 
 def read_catalogue(*paths: Path) -> Catalogue:

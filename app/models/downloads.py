@@ -22,8 +22,8 @@ from engine import EngineError
 from ..errors import AppError
 from ..faults import explain
 from .catalogue import Model, Variant
+from .checksums import Progress
 from .installed import key
-from .model_store import Progress
 
 AT_ONCE = 2
 SPEED_S = 5.0  # speed is that of the last seconds

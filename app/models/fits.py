@@ -53,6 +53,10 @@ class Machine:
         """With the memory that is free now."""
         return detect()
 
+    def device_for(self, borrowed: bool) -> DeviceFacts:
+        """The same for one model: what transformers' code computes runs on the processor."""
+        return detect(served=()) if borrowed else self.device()
+
     def speed(self) -> float:
         """Bytes a second, read from memory."""
         with self._lock:
@@ -62,8 +66,10 @@ class Machine:
 
 def fit_models(models: Sequence[Model], machine: Machine, config: EngineConfig) -> list[ModelFit]:
     """How each would do now."""
-    device, speed = machine.device(), machine.speed()
-    return [fit_model(model, device, speed, config) for model in models]
+    speed = machine.speed()
+    kinds = [bool(model.borrowed) for model in models]
+    devices = {borrowed: machine.device_for(borrowed) for borrowed in set(kinds)}
+    return [fit_model(model, devices[kind], speed, config) for model, kind in zip(models, kinds, strict=True)]
 
 
 def fit_model(model: Model, device: DeviceFacts, speed: float, config: EngineConfig) -> ModelFit:
@@ -99,6 +105,8 @@ def _badge(fit: Fit, config: EngineConfig, is_unserved: bool = False) -> Variant
         reason = f"About {speed} tokens/s, {room}."
     if badge == "tight" and fit.tokens_per_s < LEAST:
         reason += " That is slower than one reads."
+    if fit.fits and fit.note:
+        reason += f" {fit.note}"
     return VariantFit(fit.format, fit.bytes, fit.about, badge, reason)
 
 

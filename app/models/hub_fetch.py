@@ -20,11 +20,12 @@ from engine import in_words
 from ..access.instance import FileLock
 from ..errors import PullFailed
 from .catalogue import Model, Variant
+from .checksums import Progress
 from .disk import check_room
 from .hub_client import Hub
 from .hub_files import parts
 from .installed import RECORD, Record, make_record, read_record, slug, write_record
-from .model_store import ModelStore, Progress, bytes_in
+from .model_store import ModelStore, bytes_in
 from .transfer import Part
 
 URLS = "urls.json"

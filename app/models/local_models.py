@@ -35,6 +35,7 @@ class Found:
     name: str
     path: Path
     bytes: int
+    repo: str = ""  # of the hub, where its place says so
 
 
 def find_models(environ: Mapping[str, str], user: Path, own: Path | None = None) -> list[Found]:
@@ -67,8 +68,8 @@ def _repository(source: str, name: str, folder: Path, root: Path, before: str = 
     """A folder as a repository has it, and each GGUF in it."""
     weights = [path for path in folder.glob("*.safetensors") if path.is_file()]
     if weights and (folder / "config.json").is_file():
-        yield Found(source, name, folder, sum(map(_size, weights)))
-    yield from _files(source, folder, root, before)
+        yield Found(source, name, folder, sum(map(_size, weights)), before.rstrip("/"))
+    yield from _files(source, folder, root, before, before.rstrip("/"))
 
 
 def _hugging_face(hub: Path) -> Iterator[Found]:
@@ -84,17 +85,17 @@ def _hugging_face(hub: Path) -> Iterator[Found]:
 
 def _lm_studio(models: Path) -> Iterator[Found]:
     for folder in sorted(path for path in models.glob("*/*") if path.is_dir()):
-        yield from _files("LM Studio", folder, models, "")
+        yield from _files("LM Studio", folder, models, "", folder.relative_to(models).as_posix())
 
 
-def _files(source: str, folder: Path, root: Path, before: str) -> Iterator[Found]:
+def _files(source: str, folder: Path, root: Path, before: str, repo: str = "") -> Iterator[Found]:
     """Each GGUF in a folder; one in parts by the first of them."""
     for path in sorted(folder.glob("*.gguf")):
         if not path.is_file() or path.name.startswith("mmproj") or LATER_PART.search(path.name):
             continue
         stem = path.name.replace("-00001-of-", "-*-of-")
         size = sum(map(_size, folder.glob(stem))) if "*" in stem else _size(path)
-        yield Found(source, before + path.relative_to(root).as_posix(), path, size)
+        yield Found(source, before + path.relative_to(root).as_posix(), path, size, repo)
 
 
 def _ollama(models: Path) -> Iterator[Found]:

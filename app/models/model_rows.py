@@ -32,6 +32,7 @@ class VariantRow:
     reason: str
     here: str
     source: str  # repository, "wheels" or path
+    yours: bool  # a file that is used where it lies
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,11 @@ class Row:
     variants: tuple[VariantRow, ...]
 
 
-def with_sizes(model: Model, here: Sequence[Installed]) -> Model:
+def with_sizes(store: ModelStore, model: Model, here: Sequence[Installed]) -> Model:
     """The model with the true size of what is here of it."""
     sizes = {each.record.format: each.record.bytes for each in here if each.record.id == model.id}
+    own = {each.format: store.own_file(key(model.id, each.format)) for each in model.variants}
+    sizes |= {format: bytes_in(path, linked=True) for format, path in own.items() if path}
     each = (replace(variant, bytes=sizes.get(variant.format, variant.bytes)) for variant in model.variants)
     return replace(model, variants=tuple(each))
 
@@ -70,7 +73,7 @@ def row(
     if model.fetched and store.place(model).is_file():
         whole[model.fetched.format] = "damaged" if state == "damaged" else "ready"
     pairs = zip(model.variants, fit.variants)
-    variants = tuple(_variant(model, each, badge, whole.get(each.format, "")) for each, badge in pairs)
+    variants = tuple(_variant(store, model, each, badge, whole.get(each.format, "")) for each, badge in pairs)
     return Row(
         id=model.id,
         name=model.name,
@@ -88,16 +91,19 @@ def row(
     )
 
 
-def _variant(model: Model, variant: Variant, fit: VariantFit, here: str) -> VariantRow:
+def _variant(store: ModelStore, model: Model, variant: Variant, fit: VariantFit, here: str) -> VariantRow:
+    id = key(model.id, variant.format)
+    own = store.own_file(id)
     return VariantRow(
-        key(model.id, variant.format),
+        id,
         variant.format,
         fit.bytes,
         fit.about,
         fit.badge,
         fit.reason,
-        here,
-        variant.repo or "wheels",
+        "ready" if own else here,
+        str(own) if own else variant.repo or "wheels",
+        own is not None,
     )
 
 
@@ -108,7 +114,8 @@ def own_row(entry: OwnModel, context: int = 0, fit: VariantFit | None = None) ->
     here = "ready" if path.exists() else "damaged"
     badge, reason = (fit.badge, fit.reason) if fit else ("", "")
     reason = reason if here == "ready" else f"There is no file or folder {path}."
-    only = VariantRow(entry.id, format, bytes_in(path, linked=True), False, badge, reason, here, entry.path)
+    size = bytes_in(path, linked=True)
+    only = VariantRow(entry.id, format, size, False, badge, reason, here, entry.path, yours=True)
     state: State = "ready" if here == "ready" else "missing"
     return Row(
         id=entry.id,

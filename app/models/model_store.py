@@ -1,20 +1,17 @@
-"""Where models lie, and whether a file is the one it should be.
+"""What models lie here, and the id and the name that each goes by.
 
     models/<id>/<file>            the file of a catalogue entry, from wheels
-    models/<id>/<file>.verified   what its SHA-256 was, good while the file's size and time stay the same
+    models/<id>/<file>.verified   that it is the one it should be (checksums.py)
     models/<id>/<variant>/        what came from the hub (installed.py); checked when it came
-A model is chosen by its id, by id@variant, by a word of the person's own models.toml, or by the path of any
-GGUF file or folder, which is taken as it is. Fetching is pull.py's and hub_fetch.py's, what is inside a file
-the engine's.
+A model has one id, which is stored and typed: id@variant, or a word of the person's own models.toml. Without
+the variant it is the best one that is here. Any GGUF file or folder goes by its path, too, and is taken as it
+is. What people see is its name. Fetching is pull.py's and hub_fetch.py's, what is inside a file the engine's.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,11 +21,10 @@ from engine import FORMATS, in_words, not_served
 from ..errors import AppError, DamagedModel, ModelMissing
 from ..settings import Home
 from .catalogue import Catalogue, Model
+from .checksums import Progress, note_of, remember, remembered, sha256
 from .installed import Installed, installed, key
 from .own_models import OwnModels
 
-Progress = Callable[[str, float], None]  # what is being done, and how far it is, from 0 to 1
-CHUNK = 2**20
 State = Literal["missing", "unverified", "ready", "damaged", "on the hub", "not served"]
 
 
@@ -36,16 +32,9 @@ State = Literal["missing", "unverified", "ready", "damaged", "on the hub", "not 
 class ModelFile:
     """A model that can be loaded."""
 
+    id: str
     name: str
     path: Path  # of a file or a folder
-
-
-def model_name(chosen: str) -> str:
-    """What a model is called: its id, or the name of its folder, or its file's without the ending."""
-    path = _as_path(chosen)
-    if path is None:
-        return chosen
-    return path.resolve().name if path.is_dir() else path.stem
 
 
 class ModelStore:
@@ -65,46 +54,124 @@ class ModelStore:
         found = [each for each in installed(self.folder) if id in ("", each.record.id)]
         return sorted(found, key=lambda each: (each.record.id, _quality(each)))
 
+    # ---- what a model goes by
+
+    def resolve(self, chosen: str) -> str:
+        """The one way to write what was chosen: its id, or the path of a file that has none. What nobody
+        knows stays as it is.
+        """
+        if self.own_file(chosen):
+            return chosen
+        if (path := as_path(chosen)) is not None:
+            own = (entry for entry in self.own.entries().values() if entry.path)
+            return next((entry.id for entry in own if as_path(entry.path) == path), str(path))
+        if "@" in chosen:
+            return chosen
+        if here := self.here(chosen):
+            return here[0]
+        model = self.catalogue.get(chosen)
+        offered = () if not model else (model.fetched,) if model.fetched else model.variants
+        return key(chosen, offered[0].format) if len(offered) == 1 else chosen
+
+    def here(self, id: str) -> list[str]:
+        """The ids of what lies here of a model, first that which answers where none is named."""
+        model = self.catalogue.get(id)
+        own = [key(id, each.format) for each in model.variants] if model else []
+        own = [each for each in own if self.own_file(each)]
+        if model and model.fetched and self.place(model).is_file():
+            own.append(key(id, model.fetched.format))
+        found = sorted(self.installed(id), key=lambda each: not each.whole)
+        return [*own, *(each.key for each in found)]
+
+    def id_of(self, chosen: str) -> str:
+        """What is stored of who answered: its id; of a file that has none the name, without where it lies."""
+        target = self.resolve(chosen)
+        path = None if self.own_file(target) else as_path(target)
+        if path is None:
+            return target
+        from engine import name_of  # of a part that loads numpy
+
+        return name_of(path)
+
+    def name(self, id: str) -> str:
+        """What people see: Qwen3 8B, FP8. What nobody knows, as what answered elsewhere, is its own name."""
+        id = id if as_path(id) else self.resolve(id)  # "openai/gpt-4o" is no path here
+        bare = id.partition("@")[0]
+        entry, model = self.own.entries().get(id), self.catalogue.get(bare)
+        if entry and entry.path and (entry.name or not model):
+            return entry.name or id
+        if model:
+            formats = [each.format for each in model.variants if key(bare, each.format) == id]
+            return f"{model.name}, {formats[0]}" if formats and len(model.variants) > 1 else model.name
+        known = (each.record for each in self.installed(bare) if each.key == id)
+        return next((f"{record.name}, {record.format}" for record in known), id)
+
+    def editions(self) -> set[str]:
+        """The ids of all that the catalogue offers, here or not."""
+        return {key(model.id, each.format) for model in self.catalogue.models for each in model.variants}
+
+    def own_file(self, id: str) -> Path | None:
+        """The person's own file or folder that this id stands for; None if there is none, or no more where
+        the catalogue has another.
+        """
+        entry = self.own.entries().get(id)
+        path = as_path(entry.path) if entry and entry.path else None
+        return path if path and (_is_there(path) or not self.catalogue.get(id.partition("@")[0])) else None
+
+    # ---- its files
+
     def check(self, chosen: str) -> None:
         """Raises AppError for a name that nothing has and a path where nothing is."""
-        path = self._path(chosen)
-        if path is None:
-            id = chosen.partition("@")[0]
-            if not self.installed(id):
-                self.catalogue[id]
-        elif not _is_there(path):
-            raise ModelMissing(f"There is no file or folder {path}.")
+        target = self.resolve(chosen)
+        if (path := self._path(target)) is not None:
+            if not _is_there(path):
+                raise ModelMissing(f"There is no file or folder {path}.")
+            return
+        id = target.partition("@")[0]
+        here = [each.key for each in self.installed(id)]
+        model = self.catalogue.get(id) if here else self.catalogue[id]
+        known = dict.fromkeys([*(key(id, each.format) for each in (model.variants if model else ())), *here])
+        if target not in (id, *known):
+            raise AppError(f"There is no {target}; there are {', '.join(known)}.")
+
+    def known(self, chosen: str) -> str:
+        """The same as `resolve`, of what is known. Raises AppError for what is not."""
+        self.check(chosen)
+        return self.resolve(chosen)
 
     def find(self, chosen: str, progress: Progress = lambda stage, part: None) -> ModelFile:
         """The files of what was chosen, verified. Raises AppError, mostly ModelMissing or DamagedModel."""
         self.check(chosen)
-        if (path := self._path(chosen)) is not None:
-            return ModelFile(model_name(chosen), path)
-        id = chosen.partition("@")[0]
-        if self._is_wheels(chosen):
-            return self._verified(self.catalogue[id], progress)
-        here = [each for each in self.installed(id) if chosen in (id, each.key)]
-        if not here:
-            raise ModelMissing(missing(self.catalogue[id] if not self.installed(id) else None, chosen))
-        for each in here:
-            if each.whole:
-                return ModelFile(chosen, each.path)
+        target = self.resolve(chosen)
+        name = self.name(self.id_of(target))
+        if (path := self._path(target)) is not None:
+            return ModelFile(self.id_of(target), name, path)
+        id = target.partition("@")[0]
+        model = self.catalogue.get(id)
+        if model and model.fetched and target == key(id, model.fetched.format):
+            return ModelFile(target, name, self._verified(model, progress))
+        here = next((each for each in self.installed(id) if each.key == target), None)
+        if here is None:
+            raise ModelMissing(missing(model, target))
+        if here.whole:
+            return ModelFile(target, name, here.path)
         raise DamagedModel(
-            f"Files of {chosen} in {here[0].path} are gone or cut short. `octavo models remove {chosen}` "
+            f"Files of {target} in {here.path} are gone or cut short. `octavo models remove {target}` "
             "takes the rest away, then fetch it again."
         )
 
     def state(self, model: Model) -> State:
         """What is known of a model without reading its files."""
         here = self.installed(model.id)
-        if any(each.whole for each in here):
+        own = any(self.own_file(key(model.id, each.format)) for each in model.variants)
+        if own or any(each.whole for each in here):
             return "ready"
         if not (variant := model.fetched):
             return "damaged" if here else "not served" if model.unserved else "on the hub"
         path = self.place(model)
         if not path.is_file():
             return "missing"
-        digest = self._remembered(path)
+        digest = remembered(path)
         if path.stat().st_size != variant.bytes or digest not in (None, variant.sha256):
             return "damaged"
         return "ready" if digest else "unverified"
@@ -113,9 +180,9 @@ class ModelStore:
         """Delete what lies here of a model, or of one variant; the bytes that are free now."""
         id, _, variant = chosen.partition("@")
         gone = [each.path for each in self.installed(id) if chosen in (id, each.key)]
-        model = next((model for model in self.catalogue.models if model.id == id), None)
+        model = self.catalogue.get(id)
         if model and model.fetched and (not variant or chosen == key(id, model.fetched.format)):
-            gone += [path for path in (self.place(model), _note(self.place(model))) if path.exists()]
+            gone += [path for path in (self.place(model), note_of(self.place(model))) if path.exists()]
         if not gone:
             raise ModelMissing(f"Nothing of {chosen} is on this machine.")
         gone += [path for path in self._packed_files(gone) if path.exists()]
@@ -130,22 +197,11 @@ class ModelStore:
 
         return [packed_file(self._packed, path) for path in models]
 
-    def _path(self, chosen: str) -> Path | None:
-        """The path that was chosen, as such or by a word of one's own; None if it is an id."""
-        entry = self.own.entries().get(chosen)
-        return Path(os.path.expanduser(entry.path)) if entry and entry.path else _as_path(chosen)
+    def _path(self, target: str) -> Path | None:
+        """Where it lies, if it is nothing that was fetched."""
+        return self.own_file(target) or as_path(target)
 
-    def _is_wheels(self, chosen: str) -> bool:
-        """Whether the file from wheels is meant: it alone is offered, or it is here, or it is named."""
-        id, _, variant = chosen.partition("@")
-        model = next((model for model in self.catalogue.models if model.id == id), None)
-        if not model or not model.fetched:
-            return False
-        if variant:
-            return chosen == key(id, model.fetched.format)
-        return self.place(model).is_file() or not self.installed(id)
-
-    def _verified(self, model: Model, progress: Progress) -> ModelFile:
+    def _verified(self, model: Model, progress: Progress) -> Path:
         variant, path = model.fetched, self.place(model)
         assert variant
         if not path.is_file():
@@ -153,22 +209,13 @@ class ModelStore:
         if path.stat().st_size != variant.bytes:
             found, wanted = path.stat().st_size, variant.bytes
             raise DamagedModel(f"{path} has {found} bytes instead of {wanted}. {_remedy(model)}")
-        digest = self._remembered(path) or remember(path, sha256(path, progress))
+        digest = remembered(path) or remember(path, sha256(path, progress))
         if digest != variant.sha256:
             raise DamagedModel(
                 f"{path} is not the file of {model.id}: its SHA-256 is {digest} instead of {variant.sha256}. "
                 + _remedy(model)
             )
-        return ModelFile(model.id, path)
-
-    def _remembered(self, path: Path) -> str | None:
-        try:
-            note, facts = json.loads(_note(path).read_text("utf-8")), path.stat()
-            if (note["bytes"], note["mtime_ns"]) == (facts.st_size, facts.st_mtime_ns):
-                return str(note["sha256"])
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        return None
+        return path
 
 
 def _quality(each: Installed) -> int:
@@ -176,10 +223,10 @@ def _quality(each: Installed) -> int:
     return known.quality if known else len(FORMATS)
 
 
-def _as_path(chosen: str) -> Path | None:
-    """The path that was chosen; None if it is an id of the catalogue."""
+def as_path(chosen: str) -> Path | None:
+    """The path that was chosen, from the root on; None if it is an id."""
     is_path = chosen.endswith(".gguf") or "/" in chosen or os.sep in chosen
-    return Path(os.path.expanduser(chosen)) if is_path else None
+    return Path(os.path.expanduser(chosen)).absolute() if is_path else None
 
 
 def _is_there(path: Path) -> bool:
@@ -201,36 +248,6 @@ def missing(model: Model | None, chosen: str) -> str:
 
 def _remedy(model: Model) -> str:
     return f"Delete it and run `octavo models pull {model.id}`."
-
-
-def _note(path: Path) -> Path:
-    return path.with_name(path.name + ".verified")
-
-
-def remember(path: Path, digest: str) -> str:
-    """Note the hash of a file as it is now. Not being able to is no error: it is computed again."""
-    facts = path.stat()
-    note = {"bytes": facts.st_size, "mtime_ns": facts.st_mtime_ns, "sha256": digest}
-    try:
-        _note(path).write_text(json.dumps(note), "utf-8")
-    except OSError:
-        _note(path).unlink(missing_ok=True)
-    return digest
-
-
-def sha256(path: Path, progress: Progress = lambda stage, part: None) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    digest, done = hashlib.sha256(), 0
-    try:
-        size = path.stat().st_size
-        with open(path, "rb", buffering=0) as file:
-            while chunk := file.read(CHUNK):
-                digest.update(chunk)
-                done += len(chunk)
-                progress("checking", done / size)
-    except OSError as error:
-        raise AppError(f"{path} can't be read: {error.strerror}.") from error
-    return digest.hexdigest()
 
 
 def bytes_in(path: Path, linked: bool = False) -> int:

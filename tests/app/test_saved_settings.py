@@ -40,13 +40,33 @@ def test_comments_and_order_stay(tmp_path: Path) -> None:
     assert load_settings(home).engine.threads is None and load_settings(home).keep_alive == 0
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[engine]\nthreads = 2\n", ""),
+        (
+            "port = 9000\n\n[engine]\nthreads = 2\n\n[sampling]\ntop_k = 5\n",
+            "port = 9000\n\n[sampling]\ntop_k = 5\n",
+        ),
+        ("engine = { threads = 2 }\n", ""),
+        ("engine.threads = 2\n", ""),
+        ("[engine]\n# mine\nthreads = 2\n", "[engine]\n# mine\n"),
+        ("[engine]\nthreads = 2\nblock_size = 32\n", "[engine]\nblock_size = 32\n"),
+    ],
+)
+def test_a_table_goes_with_its_last_setting(tmp_path: Path, before: str, after: str) -> None:
+    home = write(tmp_path, before)
+    save_settings(home, {"engine.threads": None})
+    assert (home / "settings.toml").read_text("utf-8") == after
+
+
 def test_the_first_one_makes_the_file(tmp_path: Path) -> None:
     home = Home(tmp_path)
     assert save_settings(home, {"system_prompt": 'Sei "kurz". 简短\n'}).system_prompt == 'Sei "kurz". 简短\n'
     assert load_settings(home).system_prompt == 'Sei "kurz". 简短\n'
     if os.name != "nt":
         assert stat.S_IMODE((home / "settings.toml").stat().st_mode) == 0o600
-    assert not list(tmp_path.glob("*.new"))
+    assert [path.name for path in tmp_path.iterdir()] == ["settings.toml"]
 
 
 @pytest.mark.parametrize(

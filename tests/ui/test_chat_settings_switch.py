@@ -20,7 +20,7 @@ def test_another_model_for_new_chats_and_for_this_one(page: Page, served: Served
     page.keyboard.press("ArrowDown")
     expect(menu.get_by_role("menuitemradio", name="Second")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(name).to_have_text("second")
+    expect(name).to_have_text("Second")
     expect(name).to_be_focused()
     assert page.evaluate("octavo.state.chat") == ""  # a blank page makes no chat for it
 
@@ -39,7 +39,7 @@ def test_it_is_kept_with_a_chat(page: Page, served: Served, second: str) -> None
     say(page, served, "Hello").finish()
     page.locator("#pick-model").click()
     page.get_by_role("menuitemradio", name="Second").click()
-    expect(page.locator("#pick-model")).to_have_text("second")
+    expect(page.locator("#pick-model")).to_have_text("Second")  # as people call it
     assert served.services.presets.of(chat_of(page)).model == "second"
 
 

@@ -13,6 +13,7 @@ from app.models.first_run import Proposal
 from app.models.library import Library
 from app.settings import Settings
 from tests.app.fake_hub import FakeHub, Handler, Repo, folder_repo, gguf_repo, serving_hub, sha256
+from tests.tiny_models import write_tiny_gguf
 from tests.ui.conftest import NewProfile, Profile, Served, serving, usable
 from tests.ui.payloads import PAYLOADS
 from ui.models_page import ModelsPage
@@ -234,23 +235,26 @@ def test_files_of_one_s_own_and_of_other_programs(
     folder = home / "person" / ".lmstudio" / "models" / "maker" / "small"
     folder.mkdir(parents=True, exist_ok=True)
     theirs, mine = folder / "theirs.gguf", home / "mein Modell é.gguf"
-    for path in (theirs, mine):
-        path.unlink(missing_ok=True)
-        path.symlink_to(starter_model)
+    write_tiny_gguf(mine, context_length=8192)
+    theirs.symlink_to(starter_model)
     page.fill("#models-path", str(home / "nothing.gguf"))
     page.click("#models-bring")
     expect(page.get_by_role("alert").filter(has_text="There is no file or folder")).to_be_visible()
     page.fill("#models-path", str(mine))
     page.click("#models-bring")
     card = model(page, "mein-modell-e")
-    expect(card).to_contain_text(f"used where it lies: {mine}")
+    expect(card).to_contain_text(f"Used where it lies: {mine}")
     expect(card.locator(".badge")).to_have_text("fits")
     expect(card).to_contain_text("context 8,192")
     found = page.locator("#models-part .found")
     expect(found).to_contain_text("LM Studio · 98.4 MB")
     found.get_by_role("button").click()
     expect(found).to_have_count(0)
-    assert len(library.store.own.entries()) == 2
+    listed = model(page, "smollm2-135m")  # which is what it is
+    expect(listed).to_contain_text(f"Used where it lies: {theirs}")
+    expect(listed.locator("[data-do=load]")).to_be_visible()
+    expect(listed.locator("[data-do=start]")).to_have_count(0)
+    assert list(library.store.own.entries()) == ["mein-modell-e", "smollm2-135m@gguf-q4_1"]
     press(card, "remove")
     expect(page.get_by_role("dialog")).to_contain_text("The file stays where it is")
     page.get_by_role("dialog").get_by_role("button", name="Take off the list").click()
@@ -358,9 +362,15 @@ def test_the_first_day(
         library.search("tiny")
         proposal = Proposal("maker--tiny-gguf", "Tiny", "GGUF Q4_0", 400_000, "It suits this machine.")
         monkeypatch.setattr("app.models.library.propose", lambda *given: proposal)
-        slow = Slow(hub, hub.repos["maker/Tiny-GGUF"])
+        (content,) = (data for name, data in hub.repos["maker/Tiny-GGUF"].files.items() if "gguf" in name)
+        hub.faults[f"/cdn/{sha256(content)}"] = lambda handler: handler.say(403, {})
         page = new_profile(fresh).open()
         card = page.locator("#first-run")
+        card.locator("#first-get").click()
+        expect(card.get_by_role("alert")).to_contain_text("403")
+        card.locator("#first-cancel").click()
+        expect(card.get_by_role("alert")).to_have_count(0)
+        slow = Slow(hub, hub.repos["maker/Tiny-GGUF"])
         expect(card).to_contain_text("It suits this machine.")
         expect(card.locator("#first-starter")).to_have_text("Begin with the starter model (98.4 MB)")
         expect(card.locator("#first-get")).to_have_text("Download Tiny (400 kB)")
@@ -368,7 +378,7 @@ def test_the_first_day(
         expect(card.locator(".numbers")).to_contain_text("200 kB of 400 kB")
         slow.go.set()
         expect(card).to_be_empty()
-        expect(page.locator("#head-part, .head").first).to_contain_text("maker--tiny-gguf")
+        expect(page.locator("#head-part, .head").first).to_contain_text("Tiny-GGUF")
         assert fresh.services.runtime.status().model == "maker--tiny-gguf@gguf-q4_0"
 
 

@@ -89,7 +89,7 @@ def test_an_import_says_how_far_it_is_and_is_stopped(
     write = file.transact
 
     def transact(work: Callable[[Any], Any]) -> Any:
-        if "put" in work.__qualname__:
+        if "_Intake" in work.__qualname__:
             go_on.wait(PATIENCE_S)
         return write(work)
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import io
+import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from app import load_settings
+from app import Keys, Services, Settings, load_settings, save_settings
+from tests.app.fakes import make_home
 from tests.ui.conftest import NewProfile, Profile, Served, usable
+from ui.settings_page import SettingsPage
 
 DARK = "rgb(28, 27, 25)"
 
@@ -53,6 +58,7 @@ def test_what_is_wrong_is_said_at_its_field(settings: Page, served: Served) -> N
     for label, text, said in (
         ("Port", "70000", "“Port” is 70000; it must lie between 1 and 65535."),
         ("Port", "door", "“Port” is 'door'; it must be a whole number."),
+        ("Port", "9" * 5000, "“Port” has 5,000 characters; it may have 30."),
         ("Model hub", "http://example.org", "it must be an https address"),
         ("Keep free for other programs", "-3", "“Keep free for other programs, in GB” is -3.0; it must"),
     ):
@@ -118,6 +124,20 @@ def test_licences_and_diagnostics(settings: Page, tmp_path: Path) -> None:
     packed = saved.value.path().read_bytes()
     assert saved.value.suggested_filename == "octavo-diagnostics.zip"
     assert "about.json" in zipfile.ZipFile(io.BytesIO(packed)).namelist()
+
+
+def test_a_restart_at_another_port_says_where(tmp_path: Path) -> None:
+    home, asked = make_home(tmp_path), threading.Event()
+
+    def page(port: int) -> SettingsPage:
+        services = SimpleNamespace(settings=Settings(home, port=port), keys=Keys(home))
+        return SettingsPage(cast(Services, services), asked.set)
+
+    usual, given = page(8642), page(9000)  # the second by --port, which counts at the next start, too
+    assert usual.start_again() == {} and asked.is_set()
+    save_settings(home, {"port": 8711})
+    assert usual.start_again()["link"].startswith("http://127.0.0.1:8711/enter?t=")
+    assert given.start_again() == {}
 
 
 def test_restart_and_quit(settings: Page, served: Served, profile: Profile) -> None:

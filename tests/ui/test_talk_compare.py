@@ -102,9 +102,9 @@ def test_by_two_models_in_turn(page: Page, served: Served, second: str) -> None:
         stream.write(word)
         stream.finish()
     expect(page.locator("#talk .beside .prose")).to_have_text(["first", "second"])
-    expect(page.locator("#talk .beside .figures")).to_contain_text(["fake", "second"])
+    expect(page.locator("#talk .beside .figures")).to_contain_text(["fake", "Second"])
     page.get_by_role("button", name="Go on with this one").nth(1).click()
     expect(answer(page)).to_have_text("second")
     say(page, served, "And now?").finish()
     expect(page.locator("#pick-model")).to_have_text("fake")  # the chat's own model answers again
-    expect(page.locator("#talk .figures").first).to_contain_text("second")
+    expect(page.locator("#talk .figures").first).to_contain_text("Second")

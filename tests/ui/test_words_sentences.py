@@ -49,6 +49,7 @@ OTHER = {
     "printed by a command": r"^(its own|none; ChatML is used|not named)$",
     "a state, not a sentence": r"^(on the hub|not served)$",
     "written into a file": r"^New chat$|^\*File: |^, \{\} of \{\}$",
+    "names of architectures": r"^afmoe ",
     "a name of ours": r"^context length$|^here \{\}$|^no \{\}$|^from kernels",
 }
 WORDS_SIDE_BY_SIDE = re.compile(r"[a-z]{2,}[,.;:]? ([a-z]{2}|\{)|\} [a-z]{2}")
@@ -129,8 +130,14 @@ def test_the_chinese_form_has_the_same_values(english: str, chinese: str) -> Non
 
 CASES = {
     "This message is gone.": "这条消息已不存在。",
+    # a unit in words, and one of letters
+    "port is -1; it must be minutes, from 0 to 1,000,000.": "port 的值为 -1，应为 0 到 1,000,000 分钟。",
+    "port is -1; it must be GB, from 0 to 1,000,000.": "port 的值为 -1，应为 0 到 1,000,000 GB。",
     # a sentence inside of another, a list of them, one after a name
     "The model is loading: reading its weights.": "模型正在加载：读取权重。",
+    "The model is loading: checking once that the graphics card computes rightly, up to a minute.": (
+        "模型正在加载：检查显卡计算是否正确，仅此一次，最多约一分钟。"
+    ),
     "m.gguf is damaged: tensor a.b has 9 dimensions, not 1 to 4. Download it again.": (
         "m.gguf 已损坏：张量 a.b 有 9 维，应为 1 到 4 维。请重新下载。"
     ),
@@ -149,6 +156,9 @@ CASES = {
     ),
     "About 7.5 tokens/s, room for 1 chat of 8,192 tokens; 8 are wanted. That is slower than one reads.": (
         "约 7.5 token/秒，能容纳 1 个 8,192 token 对话，设置要求 8 个。这比阅读速度慢。"
+    ),
+    "About 8.1 tokens/s, room for 9 chats of 8,192 tokens. Its weights are made int4 when they are loaded.": (
+        "约 8.1 token/秒，能容纳 9 个 8,192 token 对话。加载时权重会转换为 int4。"
     ),
     "m.part did not come: nothing came for 30 s. What is here stays: 1.0 MB of 9.0 MB.": (
         "m.part 未能下载：30 秒内没有收到数据。已下载的部分会保留：1.0 MB / 9.0 MB。"

@@ -18,8 +18,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "dismiss": ("Dismiss", "关闭"),
     "hello": ("A blank page.", "空白的一页。"),
     "hello_text": (
-        "Write the first line. Nothing you say leaves this machine.",
-        "写下第一句话。你说的一切都留在本机。",
+        "Write the first line. Nothing you write leaves this machine.",
+        "写下第一句话。你写的一切都留在本机。",
     ),
     "starter_tiny": (
         "The starter model is tiny and often wrong, most of all outside English.",
@@ -30,8 +30,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "try_2": ("Write a short poem about rain", "写一首关于雨的短诗"),
     "try_3": ("Give me three ideas for dinner", "给我三个晚餐建议"),
     "wait_loading": (
-        "The model is loading{percent}. You can already write; it answers as soon as it is ready.",
-        "模型正在加载{percent}。现在就可以输入，就绪后会立即回答。",
+        "{what}{percent}. You can already write; it answers as soon as it is ready.",
+        "{what}{percent}。现在就可以输入，就绪后会立即回答。",
     ),
     # files
     "files": ("Attached files", "附件"),

@@ -24,8 +24,8 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "mem_map": ("The pool, block by block", "内存池：逐块"),
     "mem_map_window": (
-        "The pool of layers that see {window} tokens",
-        "只看 {window} 个 token 的层所用的内存池",
+        "The pool of layers that see {window} tokens.",
+        "只看 {window} 个 token 的层所用的内存池。",
     ),
     "mem_map_text": (
         "{total} blocks of {size}: {used} in use, {cached} kept for later, {free} free, {kept} left to "

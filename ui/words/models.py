@@ -37,7 +37,7 @@ WORDS: dict[str, tuple[str, str]] = {
         "需先在 Hugging Face 页面接受条款，再提供令牌。",
     ),
     "models_about": ("about {size}", "约 {size}"),
-    "models_yours": ("used where it lies: {path}", "原位使用：{path}"),
+    "models_yours": ("Used where it lies: {path}", "原位使用：{path}"),
     "models_variant": ("Variant of {name}", "{name} 的版本"),
     "badge_fits": ("fits", "适合"),
     "badge_tight": ("tight", "勉强"),
@@ -81,6 +81,7 @@ WORDS: dict[str, tuple[str, str]] = {
     # deleting
     "models_delete_title": ("Delete {name}?", "删除 {name}？"),
     "models_delete_text": ("{format}, {size}. It can be downloaded again.", "{format}，{size}。可重新下载。"),
+    "models_forget_title": ("Take {name} off the list?", "将 {name} 移出列表？"),
     "models_forget_text": ("The file stays where it is: {path}", "文件保留在原处：{path}"),
     # files of one's own
     "models_found": ("Found on this machine", "在本机找到的模型"),
@@ -94,6 +95,7 @@ WORDS: dict[str, tuple[str, str]] = {
         "GGUF 文件，或含 config.json 与 safetensors 的文件夹。文件保留在原处。",
     ),
     "models_path": ("Path of the file or folder", "文件或文件夹路径"),
+    "models_bringing": ("Looking …", "正在读取……"),
     "models_brought": ("{id} can be used now.", "{id} 现在可以使用。"),
     # the token
     "models_token": ("Gated models", "需授权的模型"),

@@ -131,6 +131,10 @@ WORDS: dict[str, tuple[str, str]] = {
         "Octavo starts again. This page comes back by itself.",
         "Octavo 正在重启，本页会自动恢复。",
     ),
+    "set_restart_moved": (
+        "Octavo starts again at another port. In a few seconds its page is here:",
+        "Octavo 将在另一个端口重启，几秒后可在此打开：",
+    ),
 }
 # names that scripts put together from pieces
 COMPUTED = frozenset([*FIELDS, "settings", "set_chat", "set_memory", "set_net"]).union(

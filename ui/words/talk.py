@@ -26,6 +26,14 @@ WORDS: dict[str, tuple[str, str]] = {
     "edit_answer": ("Edit this answer", "编辑这个回答"),
     "ask_again": ("Send", "发送"),
     "keep": ("Keep", "保留"),
+    "ask_again_keys": (
+        "Ctrl+Enter sends, Enter starts a new line, Esc cancels",
+        "Ctrl+Enter 发送，Enter 换行，Esc 取消",
+    ),
+    "keep_keys": (
+        "Ctrl+Enter keeps it, Enter starts a new line, Esc cancels",
+        "Ctrl+Enter 保留，Enter 换行，Esc 取消",
+    ),
     "branch": ("Branch into a new chat", "从这里另开对话"),
     "versions": ("Versions", "版本"),
     "version_before": ("Previous version", "上一个版本"),
@@ -53,6 +61,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "thought": ("Thought for {value} s", "思考了 {value} 秒"),
     "answer_now": ("Answer now", "立即回答"),
     "line": ("Waiting until the answer has ended", "等待当前回答结束"),
+    "line_keys": (
+        "Enter keeps it, Shift+Enter starts a new line, Esc cancels",
+        "Enter 保留，Shift+Enter 换行，Esc 取消",
+    ),
     "line_lost": (
         "A file that was attached is gone. Take this message back and attach it once more.",
         "附加的文件已不在。请撤回此消息并重新附加。",

@@ -64,7 +64,7 @@ def test_no_secret_comes_out(home: Home) -> None:
     keys = Keys(home)
     HubToken(home.path, use_keyring=False).keep(TOKEN)
     settings = Settings(home, model=str(model_file(home)), system_prompt=CHAT, proxy=PROXY, keep_alive=5)
-    models = ModelStore(home, None)  # type: ignore[arg-type]
+    models = ModelStore(home, read_catalogue())
     runtime = Runtime(settings, models, b"", fake_loader(FakeModel()))
     runtime.start()
     runtime.wait()

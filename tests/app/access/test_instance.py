@@ -119,16 +119,17 @@ def test_a_running_one_is_asked_how_it_is(tmp_path: Path, health: object, model:
     instance.close()
 
 
-def test_wishes_that_a_running_one_does_not_grant() -> None:
-    there = Running(8642, "smollm2-135m", "")
-    for port, model in ((None, None), (8642, "smollm2-135m"), (8642, "/models/smollm2-135m.gguf")):
-        there.check_wishes(port, model)
+def test_wishes_that_a_running_one_does_not_grant(tmp_path: Path) -> None:
+    home, there = Home(tmp_path), Running(8642, "smollm2-135m@gguf-q4_1", "")
+    for port, model in ((None, None), (8642, "smollm2-135m"), (8642, "smollm2-135m@gguf-q4_1")):
+        there.check_wishes(home, port, model)
+    Running(8642, "mine", "").check_wishes(home, None, "/models/mine.gguf")
     for port, model in ((9000, None), (None, "qwen2.5-coder-1.5b"), (8642, "other.gguf")):
         with pytest.raises(
-            AppError, match=r"already running, with the model smollm2-135m at http.*:8642\. End"
+            AppError, match=r"already running, with the model smollm2-135m@gguf-q4_1 at http.*:8642\. End"
         ):
-            there.check_wishes(port, model)
-    Running(8642, "", "").check_wishes(None, "anything")  # one that does not say
+            there.check_wishes(home, port, model)
+    Running(8642, "", "").check_wishes(home, None, "anything")  # one that does not say
 
 
 @pytest.mark.parametrize("note", ["", "{}", "[]", '{"port": "x"}', "\0"])
@@ -156,7 +157,7 @@ def test_the_note_is_private(tmp_path: Path) -> None:
 
 def test_a_note_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     instance = Instance(Home(tmp_path))
-    (tmp_path / "instance.new").mkdir()  # as good as a full disk
+    (tmp_path / "instance.json").mkdir()  # as good as a full disk
     with pytest.raises(AppError, match=r"instance\.json can't be written"):
         instance.announce(8642)
     instance.close()

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from app.access.keys import Keys
 from app.api.api import MAX_REQUESTS, api_routes
 from app.api.server import listen
 from app.memory.runtime import Runtime
+from app.models.own_models import OwnModels
 from app.services import build_api
 from app.settings import Settings
 from engine import (
@@ -192,13 +194,31 @@ def test_what_the_engine_is_asked(api: Api) -> None:
     assert (sampling.max_tokens, sampling.stop, sampling.temperature) == (3, ("z",), 0.5)
 
 
+def test_what_a_request_leaves_open_is_as_the_model_in_memory_is_used(tmp_path: Path) -> None:
+    with contextmanager(start)(tmp_path, FakeModel()) as api:
+        api.model.answer = echo
+        (tmp_path / "other.gguf").write_bytes(b"GGUF")
+        own = OwnModels(tmp_path)
+        own.keep("other", path=str(tmp_path / "other.gguf"), sampling={"temperature": 0.9, "max_tokens": 5})
+        api.runtime.load("other")
+        with (changed := api.runtime._rota.changed):  # the old one may still be ready
+            assert changed.wait_for(lambda: api.runtime.status().model == "other", PATIENCE_S)
+        assert api.runtime.wait().state == "ready" and api.chat(model="other").status_code == 200
+        sampling = api.model.streams[-1].request.sampling
+    assert (sampling.temperature, sampling.max_tokens) == (0.9, 5)
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
         ({"messages": []}, "messages: "),
         ({"messages": "hello"}, "messages: "),
         ({"messages": [{"role": "robot", "content": "x"}]}, "messages.0.role: "),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.role: "),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0: tools are not supported."),
+        (
+            {"messages": [{"role": "assistant", "content": None, "tool_calls": [{}]}]},
+            "messages.0: tools are not supported.",
+        ),
         ({"messages": [{"role": "user"}]}, "messages.0.content: "),
         ({"messages": [{"role": "user", "content": None}]}, "messages.0.content: "),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "only parts of type text"),
@@ -211,8 +231,8 @@ def test_what_the_engine_is_asked(api: Api) -> None:
         ({"temperature": "hot"}, "temperature: "),
         ({"temperature": -0.1}, "temperature is -0.1; it must lie between 0.0 and 5.0."),
         ({"top_p": 1.5}, "top_p is 1.5"),
-        ({"max_tokens": 0}, "max_tokens is 0; it must lie between 1 and 2147483647."),
-        ({"max_tokens": 10**30}, f"max_tokens is {10**30}; it must lie between 1 and 2147483647."),
+        ({"max_tokens": 0}, "max_tokens is 0; it must lie between 1 and 2,147,483,647."),
+        ({"max_tokens": 10**30}, f"max_tokens is {10**30:,}; it must lie between 1 and 2,147,483,647."),
         ({"max_tokens": -(2**70)}, "max_tokens is "),
         ({"max_tokens": 1.5}, "max_tokens: "),
         ({"max_tokens": True}, "max_tokens: "),
@@ -222,9 +242,9 @@ def test_what_the_engine_is_asked(api: Api) -> None:
         ({"temperature": 10**400}, "temperature: "),
         ({"seed": 10**400}, "seed is "),
         ({"seed": 2**64}, "seed is 18446744073709551616"),
-        ({"stop": ["x"] * 17}, "17 stop strings"),
-        ({"stop": ""}, "stop strings"),
-        ({"stop": "x" * 257}, "stop strings"),
+        ({"stop": ["x"] * 17}, "There are 17 stop strings; at most 16 are taken."),
+        ({"stop": ""}, "A stop string has 0 characters; it must have 1 to 256."),
+        ({"stop": ["x", "x" * 257]}, "A stop string has 257 characters; it must have 1 to 256."),
         ({"stream": "yes"}, "stream: "),
         ({"n": 2}, "n is not supported."),
         ({"logprobs": True}, "logprobs is not supported."),
@@ -308,9 +328,13 @@ def test_an_answer_that_fails(api: Api) -> None:
 def test_models(api: Api) -> None:
     (model,) = api.client.get("/v1/models").json()["data"]
     assert (model["id"], model["object"], model["context_length"]) == ("fake", "model", 2048)
-    assert api.client.get("/v1/models/fake").json() == model
+    assert api.client.get("/v1/models/fake").json() == model and model["name"] == "fake"
+    for spelled in ("fake", api.runtime._rota.settings.model):  # a path, too
+        assert api.chat(model=spelled).json()["model"] == "fake"
     for answer in (api.client.get("/v1/models/gpt-5"), api.chat(model="gpt-5")):
         assert error(answer) == (404, "The model 'gpt-5' is not loaded; 'fake' is.")
+    long = api.chat(model="x" * 9000)
+    assert error(long) == (404, f"The model '{'x' * 100}' is not loaded; 'fake' is.")
 
 
 @pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/", "/v1/chat", "/v1/../v1/models"])

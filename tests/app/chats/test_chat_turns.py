@@ -116,6 +116,7 @@ def test_answers_of_several_models_one_after_another(home: Home, model: FakeMode
     while not runtime.status().next:
         runtime.wake()
     assert "other is loaded" in runtime.status().message and model.new.empty()
+    assert chats.turns.usual("other").sampling.temperature == 0.9  # as a sheet of settings shows it
     first.write("1")
     first.finish()
     second = model.next_stream()

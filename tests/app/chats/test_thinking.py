@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.chats.thinking import Split, ThinkingClock, split
+from app.chats.thinking import ThinkingClock
+from engine import Split
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ from app.chats.thinking import Split, ThinkingClock, split
     ],
 )
 def test_thoughts_and_answer(text: str, found: Split) -> None:
-    assert split(text) == found
+    assert Split.of(text) == found
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])

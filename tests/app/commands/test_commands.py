@@ -177,7 +177,8 @@ def test_a_model_is_shown(tmp_path: Path) -> None:
     assert [fit["quality"] for fit in fits] == sorted(fit["quality"] for fit in fits)
     assert shown["device"]["kind"] == "cpu" and shown["read_speed"] > 0
     text = octavo("models", "show", "qwen3-8b", home=tmp_path).stdout
-    assert re.search(r"GGUF Q4_K_M +about 5\.19 GB +8 +about [\d.e+]+ +\S.* +Qwen/Qwen3-8B-GGUF", text)
+    line = r"GGUF Q4_K_M +about 5\.19 GB +[\d.]+ GB +8 +about [\d.e+]+ +\S.* +Qwen/Qwen3-8B-GGUF"
+    assert re.search(line, text)
     assert "https://github.com/Lightning-AI/litgpt" in text and "Checked at the hub: not yet" in text
     assert shown["choice"]["reason"].split()[0] in text
     assert "quality (1 is best)" in text and "unserved" in shown

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,17 +16,10 @@ from app.commands.commands import main
 from app.models.tokens import HubToken
 from app.settings import Home
 from engine import in_words
-from tests.app.fake_hub import FakeHub, folder_repo, gguf_repo, serving_hub
+from tests.app.fake_hub import FakeHub
+from tests.tiny_models import write_tiny_gguf
 
 Octavo = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    with serving_hub(monkeypatch) as hub:
-        hub.add(gguf_repo())
-        hub.add(folder_repo())
-        yield hub
 
 
 @pytest.fixture
@@ -72,17 +66,38 @@ def test_what_can_t_be_fetched(octavo: Octavo) -> None:
     assert code == 1 and "Nothing of qwen3-0.6b is on this machine" in err
 
 
-def test_a_file_of_one_s_own(octavo: Octavo, starter_model: Path, tmp_path: Path) -> None:
-    mine = tmp_path / "Mine.gguf"
-    os.link(starter_model, mine)
+def test_a_file_of_one_s_own(octavo: Octavo, tmp_path: Path) -> None:
+    mine = write_tiny_gguf(tmp_path / "Mine.gguf", context_length=2048).path
+    assert f"path: {mine}\n" in octavo("models", "show", str(mine))[1]
     assert octavo("models", "import", str(mine))[1].startswith("mine is used where it lies")
-    assert octavo("models")[1].splitlines()[1].startswith("mine ")
+    line = octavo("models")[1].splitlines()[1]
+    assert line.startswith("mine ") and line.endswith("  ready       fits")
     code, out, _ = octavo("models", "show", "mine")
     assert code == 0 and f"path: {mine}\n" in out and "state: ready" in out
+    assert "name: Mine\n" in out and "context: 2,048\n" in out and "here: About " in out
     assert octavo("models", "remove", "mine")[1] == "mine is not listed any more; its file stays.\n"
     assert mine.exists()
     code, _, err = octavo("models", "import", str(tmp_path / "none"))
     assert code == 1 and "There is no file or folder" in err
+
+
+def test_a_file_of_one_s_own_that_the_catalogue_lists(
+    octavo: Octavo, starter_model: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "Mine.gguf"
+    os.link(starter_model.resolve(), mine)
+    id = "smollm2-135m@gguf-q4_1"
+    assert octavo("models", "import", str(mine))[1].startswith(f"{id} is used where it lies")
+    assert re.match(
+        rf"{id} +98\.4 MB +GGUF Q4_1 +Apache-2\.0 +ready +fits$", octavo("models")[1].splitlines()[1]
+    )
+    assert octavo("models", "pull", "smollm2-135m")[:2] == (0, f"smollm2-135m is ready: {mine}\n")
+    for chosen in ("smollm2-135m", id):
+        code, out, _ = octavo("models", "show", chosen)
+        assert (
+            code == 0 and out.startswith("SmolLM2 135M Instruct (smollm2-135m), ready") and " here\n" in out
+        )
+    assert octavo("models", "remove", id)[1] == f"{id} is not listed any more; its file stays.\n"
 
 
 def test_while_octavo_runs_the_page_deletes(octavo: Octavo, tmp_path: Path) -> None:
@@ -92,10 +107,11 @@ def test_while_octavo_runs_the_page_deletes(octavo: Octavo, tmp_path: Path) -> N
     assert code == 1 and "Delete the model on its page Models, or end it first: `octavo quit`." in err
 
 
-def test_a_link_is_as_large_as_what_it_leads_to(octavo: Octavo, starter_model: Path, tmp_path: Path) -> None:
-    (tmp_path / "Linked.gguf").symlink_to(starter_model)
+def test_a_link_is_as_large_as_what_it_leads_to(octavo: Octavo, tmp_path: Path) -> None:
+    file = write_tiny_gguf(tmp_path / "tiny.gguf").path
+    (tmp_path / "Linked.gguf").symlink_to(file)
     octavo("models", "import", str(tmp_path / "Linked.gguf"))
-    size = in_words(starter_model.stat().st_size)
+    size = in_words(file.stat().st_size)
     assert size in octavo("models")[1].splitlines()[1] and size in octavo("models", "show", "linked")[1]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from app.commands import model_list
 from app.models.catalogue import Model, read_catalogue
+from app.models.model_store import ModelStore
 from app.settings import Home, load_settings
 from engine import DeviceFacts
 
@@ -24,7 +25,8 @@ def show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
     def shown(model: Model, free: int) -> str:
         monkeypatch.setattr(model_list, "detect", lambda: replace(DEVICE, memory_available=free * GIB))
-        model_list.show_model(model, "on the hub", load_settings(Home(tmp_path)), as_json=False)
+        store = ModelStore(Home(tmp_path), read_catalogue())
+        model_list.show_model(store, model, load_settings(Home(tmp_path)), as_json=False)
         return str(capsys.readouterr().out)
 
     return shown
@@ -37,8 +39,9 @@ def test_where_none_fits_it_is_said_once(show: Show) -> None:
 
 
 def test_what_is_too_large_is_one_sentence(show: Show) -> None:
-    shown = show(read_catalogue()["qwen3-8b"], 13)
-    assert "Too large for the memory that is free now: bf16.\n" in shown and "for its weights" not in shown
+    shown = show(read_catalogue()["qwen3-8b"], 11)
+    assert "Too large for the memory that is free now: GGUF Q8_0, FP8.\n" in shown
+    assert "for its weights" not in shown
 
 
 @pytest.mark.parametrize(
@@ -46,5 +49,5 @@ def test_what_is_too_large_is_one_sentence(show: Show) -> None:
 )
 def test_chats_are_rounded_down(chats: float, said: str) -> None:
     model = read_catalogue()["smollm2-135m"]
-    fit = model_list.Fit("GGUF Q4_1", 1, False, 11, 50.0, True, 8192, chats, 8192, "")
+    fit = model_list.Fit("GGUF Q4_1", 1, False, 1, 11, 50.0, True, 8192, chats, 8192, "")
     assert model_list._room(model, fit) == ("8,192", said)

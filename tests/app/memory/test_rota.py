@@ -14,6 +14,7 @@ from app.errors import AppError, LoadFailed
 from app.memory.runtime import Runtime
 from app.models.catalogue import read_catalogue
 from app.models.model_store import ModelFile, ModelStore
+from app.models.own_models import OwnModels
 from app.settings import Home, Settings
 from engine import Finish, FinishReason, Message, Request, Stream
 from tests.app.fakes import PATIENCE_S, FakeModel, make_home
@@ -234,6 +235,17 @@ def test_what_is_kept_free_is_what_was_said_last(
     for change in changes:
         change.join(PATIENCE_S)
     assert model.kept_free[-1] == 0
+
+
+def test_a_model_is_the_same_however_it_is_written(shelf: Shelf, runtime: Runtime) -> None:
+    OwnModels(shelf.home.path).keep("mine", path=shelf.path("recto"), name="My model")
+    runtime.load(shelf.path("recto"))
+    until(runtime, "ready", "mine")
+    assert runtime.status().name == "My model" and runtime.id_of(shelf.path("recto")) == "mine"
+    runtime.load("mine")
+    for name in ("mine", shelf.path("recto"), ""):
+        runtime.submit(replace(HELLO, model=name))
+    assert shelf.loaded == ["verso", "My model"] and not runtime._rota.line
 
 
 def test_an_unknown_model_is_refused(runtime: Runtime) -> None:

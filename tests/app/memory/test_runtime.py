@@ -34,7 +34,8 @@ def test_a_model_that_is_not_there(home: Home) -> None:
     assert runtime.status().state == "loading" and runtime.fault()
     runtime.start()
     status = runtime.wait()
-    assert (status.model, status.state) == ("smollm2-135m", "missing")
+    assert (status.model, status.state) == ("smollm2-135m@gguf-q4_1", "missing")
+    assert status.name == "SmolLM2 135M Instruct"
     assert "octavo models pull smollm2-135m" in status.message
     with pytest.raises(AppError, match="models pull"):
         runtime.submit(HELLO)

@@ -22,7 +22,7 @@ def machine(gib: float) -> DeviceFacts:
     ("gib", "speed", "id", "format"),
     [
         (4, 20e9, "smollm2-135m", "GGUF Q4_1"),  # too little beside what stays free
-        (6, 20e9, "qwen3-0.6b", "bf16"),
+        (6, 20e9, "qwen3-0.6b", "GGUF Q8_0"),
         (8, 20e9, "smollm2-1.7b", "GGUF Q4_K_M"),
         (16, 40e9, "qwen3-4b", "GGUF Q6_K"),
         (64, 80e9, "qwen3-8b", "GGUF Q5_K_M"),

@@ -22,9 +22,9 @@ def machine(gib: float) -> DeviceFacts:
     ("id", "gib", "speed", "badge", "reason"),
     [
         ("qwen3-0.6b", 32, 60e9, "fits", "tokens/s, room for 17 chats of 8,192 tokens."),
-        ("qwen3-0.6b", 8, 60e9, "tight", "tokens/s, room for 3 chats of 8,192 tokens; 8 are wanted."),
+        ("qwen3-0.6b", 8, 60e9, "tight", "tokens/s, room for 4 chats of 8,192 tokens; 8 are wanted."),
         ("qwen3-0.6b", 32, 2e9, "tight", "That is slower than one reads."),
-        ("qwen3-8b", 8, 60e9, "large", "can be used now. Choose a smaller model."),
+        ("qwen3-14b", 8, 60e9, "large", "can be used now. Choose a smaller model."),
     ],
 )
 def test_badges(id: str, gib: float, speed: float, badge: str, reason: str) -> None:

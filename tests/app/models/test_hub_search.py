@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from app.errors import HubFailed
+from app.models.fits import Machine, fit_models
 from app.models.hub_client import Hub
 from app.models.hub_search import look, search
 from app.settings import Home, Settings
+from engine import EngineConfig
 from tests.app.fake_hub import FakeHub, Repo, folder_repo, gguf_repo, serving_hub
 
 TOKEN = "hf_a-token-that-must-not-get-out"
@@ -58,6 +60,10 @@ def about(**more: Any) -> dict[str, Any]:
         ("m/a", {"model_type": "llama"}, "bf16"),
         ("m/a", {"model_type": "gemma3"}, "bf16"),  # its text half is served
         ("m/a", {"model_type": "mamba"}, None),
+        ("m/a", {"model_type": "qwen3_5"}, None),
+        ("m/a", {"model_type": ["cohere"]}, None),
+        ("m/a", {"model_type": "cohere"}, "bf16"),  # by transformers' code
+        ("m/a", {"model_type": "cohere", "quantization_config": {"quant_method": "awq"}}, None),
         ("m/a", {}, None),
         ("m/a", {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "GPTQ-Int4"),
         ("m/a", {"quantization_config": {"quant_method": "gptq", "bits": 8}}, "GPTQ-Int8"),
@@ -76,6 +82,25 @@ def test_folders(server: FakeHub, hub: Hub, name: str, config: dict[str, Any], f
     server.add(Repo(name, {"model.safetensors": b"x"}, about(config=config)))
     found = [each.format for hit in search(hub, "") for each in hit.model.variants]
     assert found == ([format] if format else [])
+
+
+@pytest.mark.parametrize("kind", ["cohere", "gpt_neox", "stablelm"])
+def test_what_transformers_computes_has_a_badge(
+    server: FakeHub, hub: Hub, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.add(Repo("m/a", {"model.safetensors": b"x"}, about(config={"model_type": kind})))
+    (found,) = search(hub, "")
+    (fit,) = fit_models([found.model], Machine(), EngineConfig())
+    assert found.model.borrowed == kind and fit.variants[0].badge in ("fits", "tight")
+    assert fit.variants[0].reason.endswith("Transformers' own code computes it, slower than other models.")
+    monkeypatch.setattr("engine.fitting.borrowed.find_spec", lambda name: None)  # it is not installed
+    (found,) = search(hub, "")
+    (fit,) = fit_models([found.model], Machine(), EngineConfig())
+    assert fit.choice is None and fit.variants[0].badge == "unserved"
+    assert fit.variants[0].reason == (
+        f"a can't be used yet: its architecture, {kind}, is computed by transformers, which is not "
+        "installed: pip install 'transformers>=5.19,<5.30'."
+    )
 
 
 @pytest.mark.parametrize(

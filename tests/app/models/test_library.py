@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,18 +15,10 @@ from app.models.catalogue import Variant, read_catalogue
 from app.models.library import Library
 from app.models.model_store import ModelStore
 from app.settings import Home, Settings, load_settings
-from tests.app.fake_hub import FakeHub, folder_repo, gguf_repo, hub_catalogue, serving_hub
+from tests.app.fake_hub import FakeHub, hub_catalogue
 from tests.app.fakes import FakeModel, make_home, make_runtime
 
 PATIENCE_S = 20
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    with serving_hub(monkeypatch) as hub:
-        hub.add(gguf_repo())
-        hub.add(folder_repo())
-        yield hub
 
 
 @pytest.fixture
@@ -184,6 +177,26 @@ def test_a_file_that_is_brought_in_stays_where_it_is(library: Library, tiny_gguf
     assert library.remove(id) == 0 and tiny_gguf.exists() and library.rows()[0].origin == "catalogue"
 
 
+def test_a_file_of_the_catalogue_s_is_that_model(
+    library: Library, starter_model: Path, tmp_path: Path
+) -> None:
+    store = ModelStore(library.settings.home, read_catalogue())
+    library = Library(Settings(library.settings.home, offline=True), store)
+    copy = tmp_path / "some name.gguf"
+    os.link(starter_model.resolve(), copy)
+    id = library.bring_in(str(copy))
+    assert id == store.resolve("smollm2-135m") == "smollm2-135m@gguf-q4_1"
+    row = next(row for row in library.rows() if row.id == "smollm2-135m")
+    (variant,) = row.variants
+    assert (row.state, row.origin, variant.here, variant.yours) == ("ready", "catalogue", "ready", True)
+    assert variant.source == str(copy) and [each.id for each in library.rows()].count(row.id) == 1
+    assert library.first().starter_here and library.found() == []
+    with pytest.raises(AppError, match=r"smollm2-135m@gguf-q4_1 is here already: .*some name\.gguf"):
+        library.start("smollm2-135m")
+    assert library.bring_in(str(copy)) == id and library.remove("smollm2-135m") == 0
+    assert copy.exists() and store.state(store.catalogue["smollm2-135m"]) == "missing"
+
+
 def test_a_folder_and_a_file_may_be_called_as_their_owner_likes(
     library: Library, tmp_path: Path, starter_model: Path
 ) -> None:
@@ -199,9 +212,9 @@ def test_what_can_t_be_brought_in(library: Library, tmp_path: Path) -> None:
     bad = tmp_path / "bad.gguf"
     bad.write_bytes(b"no model")
     for path, said in (
-        (bad, "can't be used"),
+        (bad, "bad.gguf is not a GGUF file"),
         (tmp_path / "none", "no file or folder"),
-        (tmp_path, "can't be"),
+        (tmp_path, "can.t be used: bad.gguf is not a GGUF file"),
     ):
         with pytest.raises(AppError, match=said):
             library.bring_in(str(path))

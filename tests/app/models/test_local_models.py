@@ -29,8 +29,10 @@ def test_hugging_face(tmp_path: Path) -> None:
     put(hub / "models--other--Pickled" / "snapshots" / ("e" * 40) / "pytorch_model.bin")
     put(hub / "datasets--other--Data" / "snapshots" / ("f" * 40) / "x.gguf")
     assert find_models({}, tmp_path) == [
-        Found("Hugging Face", "maker/Tiny-1B", new, 6),
-        Found("Hugging Face", "maker/Tiny-GGUF/tiny-Q4_0.gguf", files / "tiny-Q4_0.gguf", 4),
+        Found("Hugging Face", "maker/Tiny-1B", new, 6, "maker/Tiny-1B"),
+        Found(
+            "Hugging Face", "maker/Tiny-GGUF/tiny-Q4_0.gguf", files / "tiny-Q4_0.gguf", 4, "maker/Tiny-GGUF"
+        ),
     ]
     moved = tmp_path / "moved"
     hub.rename(moved)
@@ -44,8 +46,8 @@ def test_lm_studio(tmp_path: Path) -> None:
     first = put(models / "maker" / "Big-GGUF" / "big-00001-of-00002.gguf", b"1" * 10)
     put(models / "maker" / "Big-GGUF" / "big-00002-of-00002.gguf", b"2" * 20)
     assert find_models({}, tmp_path) == [
-        Found("LM Studio", "maker/Big-GGUF/big-00001-of-00002.gguf", first, 30),
-        Found("LM Studio", "maker/Tiny-GGUF/tiny-Q8_0.gguf", one, 4),
+        Found("LM Studio", "maker/Big-GGUF/big-00001-of-00002.gguf", first, 30, "maker/Big-GGUF"),
+        Found("LM Studio", "maker/Tiny-GGUF/tiny-Q8_0.gguf", one, 4, "maker/Tiny-GGUF"),
     ]
 
 

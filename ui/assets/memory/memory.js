@@ -90,8 +90,8 @@ function drawMaps() {
       maps.append(figure);
     }
     const { text } = inWords(pool);
-    const window = pool.window ? fill(w.mem_map_window, { window: number(pool.window) }) + ". " : "";
-    figure.firstChild.textContent = window + text;
+    const window = pool.window ? fill(w.mem_map_window, { window: number(pool.window) }) : "";
+    figure.firstChild.textContent = [window, text].filter(Boolean).join(" ");
     figure.map.draw(pool, text);
   });
 }

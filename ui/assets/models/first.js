@@ -7,10 +7,14 @@ function endFirst() {
   dayOne.over = true;
   document.getElementById("first-run")?.replaceChildren();
 }
-const firstOption = (what, label, more) => press(label, async () => {
-  const answer = await ask("act", { do: "start", key: what, use: true });
+const firstOption = (label, act, more) => press(label, async () => {
+  const answer = await ask("act", act);
   drawFirst(answer.error ? { error: answer.error } : await ask("act", { do: "first" }));
 }, more);
+// what can be done with a download that stands still
+const goOn = (key) => el("div", { class: "choices" },
+  firstOption(w.models_resume, { do: "resume", key }, { id: "first-resume", class: "solid" }),
+  firstOption(w.models_cancel, { do: "cancel", key }, { id: "first-cancel" }));
 
 function drawFirst(first) {
   const place = document.getElementById("first-run");
@@ -28,13 +32,14 @@ function drawFirst(first) {
     const { node, move } = progressOf(download, download);
     dayOne.move = (now) => now && move(now);
     parts.push(node);
+    if (["failed", "paused"].includes(download.state)) parts.push(goOn(download.key));
   } else {
     const key = (each) => `${each.id}@${each.format.toLowerCase().replaceAll(" ", "-")}`;
     const label = (text, each) => fill(text, { name: each.name, size: bytes(each.bytes) });
     const isStarter = proposal.id === starter.id;
     const choices = [];
-    const option = (id, what, text, each, kind) =>
-      choices.push(firstOption(what, label(text, each), { id, class: kind }));
+    const option = (id, key, text, each, kind) =>
+      choices.push(firstOption(label(text, each), { do: "start", key, use: true }, { id, class: kind }));
     if (!isStarter) option("first-get", key(proposal), w.first_get, proposal, "solid");
     const small = isStarter ? "solid" : "quiet";
     if (!first.starter_here) option("first-starter", starter.id, w.first_starter, starter, small);

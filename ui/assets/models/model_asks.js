@@ -15,10 +15,10 @@ const QUIET = { type: "button", class: "quiet" };
 const press = (label, onclick, more = {}) => el("button", { ...QUIET, onclick, ...more }, label);
 
 function askRemove(row, variant, remove) {
-  const yours = row.origin === "yours";
+  const { yours } = variant;
   const facts = { format: variant.format, size: bytes(variant.bytes), path: variant.source };
   octavo.question({
-    title: fill(w.models_delete_title, { name: row.name }),
+    title: fill(yours ? w.models_forget_title : w.models_delete_title, { name: row.name }),
     body: [el("p", {}, fill(yours ? w.models_forget_text : w.models_delete_text, facts))],
     yes: yours ? w.models_forget : w.models_delete,
     danger: true,

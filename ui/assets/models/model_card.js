@@ -13,10 +13,9 @@ function chosen(row, downloads) {
 }
 
 // where the model in memory stands, if it is this one: ["in_memory" | "loading" | "next", progress]
-function answers(row, variant, { model, state, progress, next }) {
-  const names = [variant.key, ...(variant.here ? [row.id] : [])];
-  if (names.includes(next)) return ["next"];
-  if (!names.includes(model)) return [];
+function answers(variant, { model, state, progress, next }) {
+  if (variant.key === next) return ["next"];
+  if (variant.key !== model) return [];
   return state === "ready" ? ["in_memory"] : state === "loading" ? ["loading", progress] : [];
 }
 
@@ -66,7 +65,7 @@ function buttons(row, variant, download, [memory], act) {
   if (!here && fit !== "unserved") add("start", w.models_download, fit === "large" ? "quiet" : "solid");
   if (about && row.origin === "hub") add("look", w.models_more, "quiet", () => act("look", row.id));
   if (here === "ready") add("usage", w.models_adjust, "quiet", () => act("usage", row));
-  const gone = row.origin === "yours" ? w.models_forget : w.models_delete;
+  const gone = variant.yours ? w.models_forget : w.models_delete;
   if (here && !memory) add("remove", gone, "quiet", () => act("remove", row, variant));
   return made;
 }
@@ -95,7 +94,7 @@ function progressOf(row, download) {
 function card(row, state, redraw, act, before) {
   const variant = chosen(row, state.downloads);
   const download = state.downloads.find(({ key }) => key === variant.key);
-  const memory = answers(row, variant, state.runtime);
+  const memory = answers(variant, state.runtime);
   const sign = JSON.stringify([row, variant.key, download?.state, memory[0]]);
   if (before?.sign === sign) {
     before.move(download, memory);
@@ -104,8 +103,8 @@ function card(row, state, redraw, act, before) {
   const id = `model-${row.id}`;
   const reason = octavo.said(variant.reason || row.reason);
   const mark = el("span", { class: "mark-here" });
-  const where = row.origin === "yours" ? fill(w.models_yours, { path: variant.source }) : "";
-  const why = [reason, where].filter(Boolean).join(" · ");
+  const where = variant.yours ? fill(w.models_yours, { path: variant.source }) : "";
+  const why = [reason, where].filter(Boolean).join(" ");
   const gated = el("span", { class: "badge gated", title: w.models_gated_why }, w.models_gated);
   const head = el("header", {}, el("h3", { id: `${id}-name` }, row.name));
   if (variant.badge) head.append(badge(variant.badge, reason, `${id}-why`));

@@ -73,16 +73,24 @@ const backButton = press(w.models_back, back, { class: "quiet back" });
 function bring() {
   const props = { type: "text", id: "models-path", spellcheck: "false", autocomplete: "off" };
   const path = el("input", { ...props, "aria-label": w.models_path, placeholder: w.models_path });
+  const told = el("p", { class: "told", role: "alert", hidden: true }); // here, for the page's head may be far
   const use = async () => {
-    const answer = path.value.trim() && (await does("bring", { path: path.value.trim() }));
-    if (!answer) return;
-    path.value = "";
-    say(fill(w.models_brought, { id: answer.id }), "good");
+    if (!path.value.trim() || button.disabled) return;
+    button.disabled = told.hidden = true;
+    button.textContent = w.models_bringing;
+    const answer = await ask("act", { do: "bring", path: path.value.trim() });
+    button.disabled = told.hidden = false;
+    button.textContent = w.models_use;
+    told.className = `told ${answer.error ? "is-bad" : "good"}`;
+    told.textContent = answer.error ? octavo.said(answer.error) : fill(w.models_brought, { id: answer.id });
+    if (!answer.error) path.value = "";
+    refresh();
   };
+  const button = press(w.models_use, use, { id: "models-bring" });
   path.onkeydown = onEnter(use);
   return el("section", { class: "card own" },
     el("h2", {}, w.models_bring), el("p", { class: "soft" }, w.models_bring_text),
-    el("div", { class: "row" }, path, press(w.models_use, use, { id: "models-bring" })));
+    el("div", { class: "row" }, path, button), told);
 }
 function gated() {
   const props = { type: "password", autocomplete: "off", spellcheck: "false", placeholder: "hf_…" };

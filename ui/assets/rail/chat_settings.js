@@ -21,10 +21,9 @@
     const { status } = octavo.state;
     const found = await octavo.read("settings");
     if (!found) return null;
-    const names = [found.model, status.model, status.model.split("@")[0]]; // what a chat wants, what is in memory
-    const is = (id, name) => name && [id, id.split("@")[0]].includes(name);
-    const now = names.map((name) => found.models.find(({ id }) => is(id, name))).find(Boolean);
-    const chosen = now ?? { id: "", name: status.model };
+    const wanted = [found.model, status.model]; // what a chat wants, what is in memory
+    const now = wanted.map((model) => found.models.find(({ id }) => id === model)).find(Boolean);
+    const chosen = now ?? { id: "", name: status.name };
     return { here: now ? found.models : [chosen, ...found.models], chosen };
   };
 
@@ -36,6 +35,7 @@
     async function tell(what, more) {
       const answer = await octavo.quietly(what, { chat, ...more });
       oops.textContent = octavo.said(answer.error) ?? "";
+      if (answer.error) oops.scrollIntoView({ block: "nearest" });
       if (answer.error) return null;
       if (answer.chat && answer.chat !== chat) { // settings for a chat to come make it
         octavo.carryDraft(answer.chat);
@@ -72,7 +72,7 @@
     }
     function keep({ preset }) {
       const name = el("input", { value: preset, placeholder: w.preset_name, "aria-label": w.preset_name, maxlength: 100 });
-      const save = () => send("keep_preset", { name: name.value });
+      const save = () => (name.value.trim() ? send("keep_preset", { name: name.value }) : name.focus());
       name.onkeydown = ({ key }) => { if (key === "Enter") save(); };
       return el("div", { class: "line" }, name, press(w.keep_preset, save));
     }

@@ -140,8 +140,10 @@ async function saveDiagnostics() {
 }
 const end = async (what, words) => {
   const answer = await ask(what);
+  if (answer.link) words = w.set_restart_moved;
   tell(answer.error ?? words, Boolean(answer.error));
   if (!answer.error) octavo.set({ goodbye: words });
+  if (answer.link) notice.append(" ", el("a", { href: answer.link }, new URL(answer.link).host));
   notice.scrollIntoView({ block: "center" });
 };
 const about = card(w.set_about, facts, licences,

@@ -43,7 +43,6 @@ CHATS = {
     "There is a folder “{name}” already.": "已有名为“{name}”的文件夹。",
     "There are {count} folders; at most {most} are kept.": "已有 {count} 个文件夹，最多保存 {most} 个。",
     "A chat can't decide {name}; it can decide {names}.": "对话不能设定 {name}，可设定的有：{names}。",
-    "{name} is {value}; it must be a {kind}number.": "{name} 的值为 {value}，应为{kind}数字。",
     # summing up
     "There is nothing to sum up yet: this chat has no older part than its last question and answer.": (
         "目前没有可概括的内容：此对话只有最后一次问答。"
@@ -231,6 +230,7 @@ CHATS = {
     ),
     "text in quotes": "带引号的文本",
     "a whole number": "整数",
+    "a number": "数字",
     "minutes": "分钟",
     "true or false": "true 或 false",
     "a list of texts in quotes": "带引号文本的列表",

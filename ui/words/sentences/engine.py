@@ -25,10 +25,15 @@ ENGINE = {
     "The prompt is empty; at least one token is needed.": "提示是空的，至少需要一个 token。",
     "Only a reply that was begun can go on.": "只有已开始的回答可以继续。",
     "seed is {value}; it must fit 64 bits.": "seed 的值为 {value}，应在 64 位以内。",
-    "There are {count} stop strings; at most {most} are taken, each of 1 to {length} characters.": (
-        "有 {count} 个停止字符串，最多 {most} 个，每个 1 到 {length} 个字符。"
+    "There are {count} stop strings; at most {most} are taken.": "有 {count} 个停止字符串，最多 {most} 个。",
+    "A stop string has {count} characters; it must have 1 to {most}.": (
+        "有一个停止字符串有 {count} 个字符，应为 1 到 {most} 个。"
     ),
     # the machine
+    "The model brings no chat template, so it is asked in ChatML's form; "
+    "one that was not trained to chat goes on with a text rather than answers.": (
+        "此模型没有对话模板，因此按 ChatML 的格式提问；未经对话训练的模型会续写文本，而不是回答。"
+    ),
     "Models run on the processor.{more}": "模型在处理器上运行。{more}",
     "Models run on {card} ({kind}).": "模型在 {card}（{kind}）上运行。",
     " Its memory is the system's.{more}": "它使用系统内存。{more}",

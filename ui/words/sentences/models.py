@@ -39,6 +39,18 @@ MODELS = {
     "{name} can't be used: its architecture, {architecture}, is not served.": (
         "无法使用 {name}：不支持它的架构 {architecture}。"
     ),
+    "{name} can't be used yet: its architecture, {architecture}, is computed by transformers, which is not "
+    "installed: pip install '{wanted}'.": (
+        "暂时无法使用 {name}：它的架构 {architecture} 由 transformers 计算，而它尚未安装："
+        "pip install '{wanted}'。"
+    ),
+    "Transformers' own code computes it, slower than other models.": (
+        "由 transformers 自己的代码计算，比其他模型慢。"
+    ),
+    "Its weights are made {made} when they are loaded.": "加载时权重会转换为 {made}。",
+    "quantization is {wanted}, as set, and {format} is not; choose auto.": (
+        "quantization 设为 {wanted}，而 {format} 不是；请选择 auto。"
+    ),
     "{card} has no {ability}: it takes other kernels, which may be slower.": (
         "{card} 不支持 {ability}，将改用其他计算内核，可能较慢。"
     ),
@@ -58,6 +70,7 @@ MODELS = {
         "没有模型 {id}。`octavo models` 可列出所有模型；GGUF 文件或模型文件夹请用路径指定。"
     ),
     "There is no {name}; there are {names}.": "没有 {name}；可用的有：{names}。",
+    "{id} is here already: {path}.": "{id} 已在本机：{path}。",
     "A model has no {name}.": "模型没有 {name} 这一项。",
     "{problem} Correct or delete it first.": "{problem}请先改正或删除它。",
     "{path} is left out: {why}.": "已忽略 {path}：{why}。",
@@ -70,9 +83,9 @@ MODELS = {
         "{where} 需要由小写字母、数字和 . _ - 组成的 id"
     ),
     "{where}: {name} can't be {value}": "{where}：{name} 不能是 {value}",
-    "{where}: its context or system prompt is too long": "{where}：上下文或系统提示词过长",
-    "sampling.{name} is not a setting; there are {names}": "sampling.{name} 不是设置项，可用的有：{names}",
-    "sampling can't be {value}: {why}": "sampling 不能是 {value}：{why}",
+    "{where}: its system prompt has {count} characters; at most {most}": (
+        "{where}：系统提示词有 {count} 个字符，最多 {most} 个"
+    ),
     # the hub
     "Octavo is set to stay offline (`offline = true`), so the hub was not asked.": (
         "Octavo 已设为离线（`offline = true`），未访问 Hugging Face。"
@@ -201,6 +214,9 @@ MODELS = {
     "The model is loading.": "模型正在加载。",
     "The model is loading: {step}.": "模型正在加载：{step}。",
     "its file is checked": "校验文件",
+    "checking once that the graphics card computes rightly, up to a minute": (
+        "检查显卡计算是否正确，仅此一次，最多约一分钟"
+    ),
     "reading its vocabulary": "读取词表",
     "reading its weights": "读取权重",
     "warming up": "预热",
