@@ -58,6 +58,8 @@ GOALS = {
     ("startup", "usable_later_s", ANY, ANY): Goal(Kind.MOST, 1.5),
     ("page", "stream_updates_per_s", ANY, ANY): Goal(Kind.LEAST, 10),
     ("page", "stream_core_percent", ANY, ANY): Goal(Kind.MOST, 50),
+    ("page", "stream_all_updates_per_s", ANY, ANY): Goal(Kind.LEAST, 10),
+    ("page", "stream_all_core_percent", ANY, ANY): Goal(Kind.MOST, 50),
     ("page", "idle_browser_percent", ANY, ANY): Goal(Kind.MOST, 5),
     ("page", "idle_server_percent", ANY, ANY): Goal(Kind.MOST, 5),
     ("page", "map_ms_per_s", ANY, ANY): Goal(Kind.MOST, 50),

@@ -7,6 +7,7 @@ A share is of one core: all of the browser's processes, or the server's, by what
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
@@ -31,8 +33,8 @@ from .sides import Figures
 
 ROOT = Path(__file__).resolve().parent.parent
 PORT = 8650
-MESSAGES, TABS = 200, 9
-WATCHED_S, SETTLED_S = 10.0, 5.0
+CHATS, MESSAGES, TABS = 2, 200, 9
+WATCHED_S, SETTLED_S, LOOK_S = 10.0, 5.0, 0.5
 READY = "#head-part .state.ready"
 TEXT = "Sew **it** `twice`."  # short, so that the model has soon read all of them
 BEGUN = " ".join(map(str, range(1, 100)))  # the last answer: a model goes on with that for long
@@ -88,29 +90,32 @@ def context_of(browser: Browser, link: str, jar: CookieJar) -> BrowserContext:
     return context
 
 
-def prepare(folder: Path, models: Path) -> str:
-    """A home folder with the models of another one, and a long chat; its id."""
+def prepare(folder: Path, models: Path) -> list[str]:
+    """A home folder with the models of another one, and long chats; their ids."""
     home = Home(folder)
     home.prepare()
     for model in models.iterdir():
         (home / "models" / model.name).symlink_to(model)
     services = app.build(Settings(home))
-    chat = services.chats.new_chat()
+    insert = (
+        "INSERT INTO messages (id, chat, parent, depth, role, text, token_ids, tokenizer, finish, error) "
+    )
 
-    def fill(db: Any) -> None:
-        insert = (
-            "INSERT INTO messages (chat, parent, depth, role, text, token_ids, tokenizer, finish, error) "
-        )
+    def fill(db: Any, chat: str, begin: int) -> None:
         for depth in range(MESSAGES):
-            role, parent = ("user", "assistant")[depth % 2], depth or None
+            role, parent = ("user", "assistant")[depth % 2], begin + depth if depth else None
             text, finish = (BEGUN, "length") if depth == MESSAGES - 1 else (TEXT, "stop")
-            row = [depth + 1, chat, parent, depth, role, text, b"", "", finish, ""]
-            db.execute(insert.replace("(chat", "(id, chat") + "VALUES (?,?,?,?,?,?,?,?,?,?)", row)
-        db.execute("UPDATE chats SET leaf = ?, title = 'Long' WHERE id = ?", [MESSAGES, chat])
+            row = [begin + depth + 1, chat, parent, depth, role, text, b"", "", finish, ""]
+            db.execute(insert + "VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+        chosen = [begin + MESSAGES, json.dumps({"ignore_eos": True, "seed": 0}), chat]
+        db.execute("UPDATE chats SET leaf = ?, title = 'Long', sampling = ? WHERE id = ?", chosen)
 
-    services.store.file.transact(fill)
+    chats = []
+    for place in range(CHATS):  # one after the other: an empty chat is given out again
+        chats.append(services.chats.new_chat())
+        services.store.file.transact(partial(fill, chat=chats[-1], begin=place * MESSAGES))
     services.close()
-    return chat
+    return chats
 
 
 class Costs:
@@ -140,8 +145,25 @@ class Costs:
         return (self.browser_s() - begin[1]) / passed, (self.server_s() - begin[2]) / passed
 
 
-def streaming(tab: Page, costs: Costs) -> Figures:
-    """The last answer of the long chat goes on, below those of its messages that the page shows."""
+def opened(tab: Page, address: str) -> None:
+    """Show a chat, and wait until its model can answer."""
+    tab.goto(address)
+    tab.wait_for_selector(READY, timeout=120_000)
+
+
+def show_all(tab: Page) -> None:
+    """All messages of a chat; as it is opened, it shows the last ones."""
+    count, earlier = "document.querySelectorAll('#talk .message-row').length", tab.locator("#earlier")
+    earlier.wait_for()
+    while earlier.is_visible():
+        shown = tab.evaluate(count)
+        earlier.click()
+        tab.wait_for_function(f"{count} > {shown}")
+    tab.wait_for_function(f"{count} === {MESSAGES}")
+
+
+def streaming(tab: Page, costs: Costs, name: str) -> Figures:
+    """The last answer of a long chat goes on, below those of its messages that the page shows."""
     tab.get_by_role("button", name="Continue").click()
     tab.wait_for_function(
         f"document.querySelector('#now .bot-row .prose').textContent.length > {len(BEGUN) + 9}",
@@ -150,19 +172,23 @@ def streaming(tab: Page, costs: Costs) -> Figures:
     tab.evaluate(COUNT)
     begin, before = time.perf_counter(), costs.browser_s()
     while tab.locator("#stop").is_visible() and time.perf_counter() - begin < WATCHED_S:
-        time.sleep(0.1)
+        time.sleep(LOOK_S)
     passed, updates = time.perf_counter() - begin, int(tab.evaluate("updates"))
     share = (costs.browser_s() - before) / passed
     tab.keyboard.press("Escape")
-    return {"stream_s": passed, "stream_updates_per_s": updates / passed, "stream_core_percent": 100 * share}
+    return {
+        f"{name}_s": passed,
+        f"{name}_updates_per_s": updates / passed,
+        f"{name}_core_percent": 100 * share,
+    }
 
 
-def nine_tabs(context: BrowserContext, link: str, chat: str, costs: Costs) -> Figures:
+def nine_tabs(context: BrowserContext, address: str, costs: Costs) -> Figures:
     """All opened at once, each can be used."""
     begin, before = time.perf_counter(), (costs.server_s(), costs.server.memory_info().rss)
     tabs = [context.new_page() for _ in range(TABS)]
     for tab in tabs:
-        tab.goto(f"{link.split('/enter')[0]}/?chat={chat}", wait_until="commit")
+        tab.goto(address, wait_until="commit")
     for tab in tabs:
         tab.wait_for_selector("#draft:enabled")
         tab.wait_for_selector("#talk .message-row")
@@ -200,16 +226,18 @@ def block_map(tab: Page) -> Figures:
 def page() -> Figures:
     """All figures, one after another."""
     with tempfile.TemporaryDirectory() as folder, browser() as chromium:
-        chat = prepare(Path(folder), Home.find() / "models")
+        chats = prepare(Path(folder), Home.find() / "models")
         with program(Path(folder)) as (process, link):
             context, costs = context_of(chromium, link, enter(link)), Costs(process.pid)
-            tab = context.new_page()
-            tab.goto(f"{link.split('/enter')[0]}/?chat={chat}")
-            tab.wait_for_selector(READY, timeout=120_000)
-            found = streaming(tab, costs)
+            address, tab = f"{link.split('/enter')[0]}/?chat=", context.new_page()
+            opened(tab, address + chats[0])
+            found = streaming(tab, costs, "stream")
+            opened(tab, address + chats[1])
+            show_all(tab)
+            found |= streaming(tab, costs, "stream_all")
             time.sleep(SETTLED_S)
             of_browser, of_server = costs.over(WATCHED_S)
             found |= {"idle_browser_percent": 100 * of_browser, "idle_server_percent": 100 * of_server}
             found |= block_map(tab)
             tab.close()
-            return found | nine_tabs(context, link, chat, costs)
+            return found | nine_tabs(context, address + chats[0], costs)

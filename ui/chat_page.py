@@ -68,7 +68,8 @@ class ChatPage:
             "api_visibility": "private",
             "trigger_mode": "multiple",
         }
-        list_.show(self.show, None, [past, now, head], concurrency_limit=None, **quiet)
+        # no progress to show on anything: Gradio would copy each part, the whole past too, at every update
+        list_.show(self.show, None, [past, now, head], concurrency_limit=None, show_progress_on=[], **quiet)
         list_.leave(self.leave, None, None, queue=False, **quiet)
 
     async def show(self, event: gr.EventData, request: gr.Request) -> AsyncIterator[tuple[Any, Any, Any]]:

@@ -118,7 +118,7 @@ PAGES = {
     "sheet": Shot("?chat={chat}", "#chat-sheet", click("#chat-settings"), whole=False),
     "archive": Shot("?chat={chat}", ".place-head", in_list("[data-place=archive] .open"), whole=False),
     "listmenu": Shot("?chat={chat}", ".menu", in_list("#list-menu"), whole=False),
-    "models": Shot("?leaf=models", "#models-part h1"),
+    "models": Shot("?leaf=models", "#models-part .model"),
     "memory": Shot("?leaf=memory", "#memory-part .map"),
     "settings": Shot("?leaf=settings", "#set-port"),
 }

@@ -123,6 +123,45 @@ def test_tab_reaches_everything_and_is_seen(
     pytest.fail("Nothing has the cursor.")
 
 
+LETTER = "Dear **reader**,\n\n```python\nfolds = 3\n```\n\nsee [the page](#top)"
+CURSOR = """() => {
+    const now = document.activeElement, row = now.closest("[data-chat]");
+    const name = now.id || now.dataset.tool || now.ariaLabel || (row ? "" : now.textContent.slice(0, 40));
+    const other = row && row.dataset.chat !== octavo.state.chat;
+    return [now.localName, name, other ? `Another ${row.dataset.chat}` : row ? "This" : ""].join(" ");
+}"""
+
+
+def test_what_has_the_cursor_keeps_it_while_an_answer_grows(
+    shared: Served, new_profile: NewProfile, places: dict[str, str]
+) -> None:
+    shelf, chats = shared.services.shelf, shared.services.chats
+    shelf.make_folder("Post")
+    chat = chats.send("", "Write to me")
+    stream = shared.model.next_stream()
+    stream.write(LETTER)
+    chats.send(chat, "And once more")
+    page = new_profile(shared, **CALM).open(f"?chat={chat}")
+    expect(page.locator("#now .prose a")).to_be_visible()
+    stops: list[str] = []
+    lost = []
+    page.locator("#new-chat").focus()
+    while (before := page.evaluate(CURSOR)) not in stops:
+        stops.append(before)
+        if "Another" not in before:  # of the list's rows this chat's is enough
+            stream.write(f" {len(stops)},")
+            chats.rename(chat, f"Letter {len(stops)}")
+            page.evaluate("octavo.browse({})")
+            expect(page.locator("#now .bot-row .prose")).to_contain_text(f" {len(stops)},")
+            page.evaluate("new Promise(requestAnimationFrame)")
+            after = page.evaluate(CURSOR)
+            lost += [f"{before} -> {after}"] if after != before else []
+        page.keyboard.press("Tab")
+    stream.finish()
+    assert lost == [], "\n".join(lost)
+    assert len(stops) > 30, stops
+
+
 def test_a_narrow_page_is_left_by_its_list(
     shared: Served, new_profile: NewProfile, places: dict[str, str]
 ) -> None:

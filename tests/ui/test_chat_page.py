@@ -385,7 +385,8 @@ def test_a_message_before_the_model_is_loaded(tmp_path: Path, new_profile: NewPr
     with serving(tmp_path, gate) as served:
         page = new_profile(served).open()
         expect(page.locator("#head-part .model")).to_contain_text("Loading")
-        expect(page.locator(".notice:not(.fit)")).to_contain_text("You can already write")
+        expect(page.locator(".notice:not(.fit)")).to_contain_text("The model is loading")
+        expect(page.locator(".notice:not(.fit)")).to_contain_text(". You can already write")
         page.fill("#draft", "Are you there?")
         page.press("#draft", "Enter")
         expect(page.locator("#talk .waiting")).to_be_visible()

@@ -98,6 +98,9 @@ def test_what_cannot_be_taken_is_said_and_nothing_is_lost(page: Page, served: Se
     ):
         attach(page, given(name, data))
         expect(notice).to_contain_text(sentence)
+    attach(page, given("odd.txt", bytes(99)), given("void.txt", b""))
+    expect(notice).to_contain_text("odd.txt was not taken. It is neither text nor PDF nor Word")
+    expect(notice).to_contain_text("void.txt is empty.")
     attach(page, *(given(f"{n}.txt", b"%d" % n) for n in range(1000)))
     expect(notice).to_contain_text("These would be 1,001 files; a message takes at most 20. None was added.")
     huge = """Object.defineProperty(File.prototype, "size", { get: () => 2e9 })"""
@@ -235,6 +238,15 @@ def test_without_scripts_it_is_said_what_to_do(served: Served, new_profile: NewP
     page.goto(served.url)
     for said in ("Allow JavaScript for this address", "请允许此地址使用 JavaScript"):
         expect(page.get_by_text(said)).to_be_in_viewport(ratio=1)
+
+
+def test_the_writing_place_has_its_height_whatever_page_was_first(page: Page, served: Served) -> None:
+    height = page.locator("#draft").bounding_box()
+    page.goto(page.url.split("?")[0] + "?leaf=settings")
+    expect(page.locator("#set-port")).to_be_visible()
+    page.keyboard.press("Control+Shift+O")
+    expect(page.locator("#draft")).to_be_visible()
+    assert page.locator("#draft").bounding_box() == height
 
 
 def test_what_was_said_of_a_message_that_is_gone_goes_with_the_next_view(page: Page, served: Served) -> None:

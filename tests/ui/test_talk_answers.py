@@ -55,6 +55,31 @@ def test_code_formulas_and_tables(answered: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
+WATCH_PAST = """() => {
+    window.changes = 0;
+    new MutationObserver((records) => { changes += records.length; }).observe(document.getElementById("past"),
+        { subtree: true, childList: true, characterData: true, attributes: true });
+}"""
+
+
+def test_an_answer_that_grows_moves_nothing_else(page: Page, served: Served) -> None:
+    say(page, served, "One").finish()
+    stream = say(page, served, "Two")
+    stream.write("Begun")
+    expect(answer(page)).to_have_text("Begun")
+    expect(page.locator(".chat.is-current .dot.answering")).to_be_visible()
+    page.evaluate(WATCH_PAST)
+    for count in range(5):
+        stream.write(f" {count}")
+        expect(answer(page)).to_contain_text(f" {count}")
+        # whatever moves has the page drawn 60 times a second, and there is one update after the other
+        assert page.evaluate("document.getAnimations().map(each => each.effect.target.outerHTML)") == []
+    assert page.evaluate("changes") == 0
+    page.locator("#stop").focus()
+    stream.finish()
+    expect(page.locator("#draft")).to_be_focused()  # what had the cursor is gone
+
+
 def test_a_long_prompt_says_how_far_it_is_read(page: Page, served: Served) -> None:
     stream = say(page, served, "Sum up this book")
     figures = page.locator("#talk .figures")
@@ -119,6 +144,6 @@ def test_another_model_s_answer_names_it(page: Page, served: Served, profile: Pr
     stream.finish()
     expect(page.locator("#talk .figures")).to_contain_text("tokens/s")
     expect(page.locator("#talk .figures")).not_to_contain_text("fake")
-    page.evaluate("octavo.set({ status: { ...octavo.state.status, model: 'another' } })")
+    page.evaluate("octavo.set({ status: { ...octavo.state.status, name: 'another' } })")
     expect(page.locator("#talk .figures")).to_contain_text("fake · 50 tokens/s")
     assert chat_of(page)

@@ -14,10 +14,15 @@ const attachments = (() => {
 
   const files = () => entries.filter(({ file }) => file).map(({ file }) => file);
   const isBusy = () => entries.some(({ file }) => !file);
-  const say = (sentence) => octavo.set({ notice: sentence });
+  let refused = []; // of those that were given last, why
+  const say = (sentence) => {
+    refused.push(sentence);
+    octavo.set({ notice: refused.join("\n") });
+  };
 
   function add(list) {
     if (!list.length) return;
+    refused = [];
     if (entries.length + list.length > most)
       return say(fill(w.files_many, { count: number(entries.length + list.length), most }));
     const large = list.filter(({ size }) => size > largest);

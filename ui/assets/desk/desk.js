@@ -37,6 +37,8 @@ document.body.append(el("div", { id: "drop" }, el("p", {}, icon("clip"), w.drop)
 
 let chatNow = null;
 let sending = false;
+// where the cursor goes when what had it is gone; on a phone the keyboard would cover the page
+octavo.toDraft = () => { if (matchMedia("(hover: hover)").matches) draft.focus(); };
 const isBusy = () => octavo.state.view?.chat === octavo.state.chat && octavo.state.view.busy;
 const written = () => ({ text: draft.value, files: attachments.files() });
 function keep() {
@@ -46,12 +48,13 @@ function keep() {
 }
 // which buttons there are: while an answer grows a message can still be sent, and waits
 function arrange() {
-  const busy = isBusy(), empty = !draft.value.trim();
+  const busy = isBusy(), empty = !draft.value.trim(), held = document.activeElement;
   stop.hidden = !busy;
   send.hidden = busy && empty;
   compare.hidden = busy || empty || attachments.isBusy();
   send.disabled = empty || attachments.isBusy();
   send.title = busy ? w.send_later : w.send;
+  if ([stop, send, compare].includes(held) && (held.hidden || held.disabled)) octavo.toDraft();
   document.documentElement.classList.toggle("is-writing", !empty || attachments.files().length > 0);
   draft.placeholder = attachments.files().length ? w.ask_file : w.ask;
 }
@@ -59,6 +62,12 @@ function fit() {
   draft.style.height = "auto";
   draft.style.height = `${draft.scrollHeight}px`;
 }
+// lines break anew at another width, and there are none while another page is on screen
+let width = 0;
+new ResizeObserver(() => {
+  if (draft.clientWidth !== width) fit();
+  width = draft.clientWidth;
+}).observe(draft);
 function put({ text, files }) {
   draft.value = text;
   attachments.put(files, chatNow);
@@ -123,12 +132,13 @@ function halt(event) {
 function obstacle({ notice: error, status, online, goodbye }) {
   if (goodbye) return ["info", goodbye, null, "tick"];
   if (!online) return ["error", w.unreachable];
-  if (error) return ["error", octavo.said(error), () => octavo.set({ notice: null }), "close"];
+  if (error) return ["error", error.split("\n").map(octavo.said).join(" "), () => octavo.set({ notice: null }), "close"];
   if (!status || ["ready", "unloaded"].includes(status.state)) return [];
   const sentence = octavo.said(status.message) || w[status.state];
   if (status.state !== "loading") return ["error", sentence, () => octavo.act("again"), "again"];
   const percent = status.progress ? ` (${number(100 * status.progress)} %)` : "";
-  return ["info", fill(w.wait_loading, { percent })];
+  const what = sentence.replace(/[.。]$/, ""); // which step of loading it is
+  return ["info", fill(w.wait_loading, { what, percent })];
 }
 let told = "";
 function tell(state) {
@@ -155,7 +165,7 @@ octavo.use((state) => {
   if (here && draft.disabled) {
     draft.disabled = false;
     drafts.tidy();
-    if (matchMedia("(hover: hover)").matches) draft.focus(); // on a phone the keyboard would cover the page
+    octavo.toDraft();
   }
   arrange();
   tiny.hidden = !state.status?.starter;

@@ -37,8 +37,8 @@ window.octavo = (() => {
   const use = (draw) => { users.add(draw); draw(state); };
 
   const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
-  const number = (value, digits = 0) =>
-    Number(value).toLocaleString(document.documentElement.lang, { maximumFractionDigits: digits });
+  const formats = [0, 1, 2].map((most) => new Intl.NumberFormat(tag, { maximumFractionDigits: most }));
+  const number = (value, digits = 0) => formats[digits].format(value);
 
   // el("button", { class: "x", onclick: f, hidden: true }, child, "text"); text only ever becomes a text node
   const el = (tag, props = {}, ...children) => {
@@ -76,7 +76,22 @@ window.octavo = (() => {
     picture.append(...LEAVES.map(([d, opacity]) => svg("path", { class: "leaf", d, opacity })));
     return picture;
   };
-  const shared = { words, state, set, use, fill, number, el, tool, icon, mark };
+  // draw the inside of `box` anew: what has the cursor there has it afterwards, known by its id or data
+  const KNOWN = ["id", "data-chat", "data-place", "data-waiting", "data-tool"];
+  const way = (node, box) => {
+    const known = KNOWN.filter((name) => node.hasAttribute(name)).map((name) => `[${name}="${node.getAttribute(name)}"]`);
+    return (node.parentNode === box ? "" : `${way(node.parentNode, box)} `) + node.localName + known.join("");
+  };
+  const redraw = (box, ...nodes) => {
+    const held = document.activeElement;
+    const found = held !== box && box.contains(held) && way(held, box);
+    box.replaceChildren(...nodes);
+    const again = found && box.querySelector(found);
+    if (!again) return;
+    if (!again.checkVisibility()) again.parentNode.querySelector("button").focus(); // it is seen beside the cursor
+    again.focus();
+  };
+  const shared = { words, state, set, use, fill, number, el, tool, icon, mark, redraw };
   return { ...shared, kept, keptKeys, keep, chosenLanguage, setLanguage };
 })();
 

@@ -224,10 +224,6 @@ function draw(state) {
   const sign = JSON.stringify([chats, { ...shelf, here: null }, chat, page, renaming, [...unread]]);
   if (sign === drawn || (renaming && list.querySelector(".rename"))) return; // an open box is left alone
   drawn = sign;
-  const held = document.activeElement?.closest(".chats [data-chat]")?.dataset.chat;
-  const tool = document.activeElement?.dataset.tool;
-  list.replaceChildren(...rows(state));
-  const again = held && list.querySelector(`[data-chat="${held}"] ${tool ? `[data-tool="${tool}"]` : ".open"}`);
-  again?.focus(); // whoever goes through the list by keyboard stays where he is
+  octavo.redraw(list, ...rows(state));
 }
 octavo.use(draw);

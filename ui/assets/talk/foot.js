@@ -13,7 +13,7 @@
   const ofSeveral = ({ notes }) => new Set(notes.filter(({ beside }) => beside).map(({ model }) => model)).size > 1;
   function figures({ stats, finish, model, beside }, { status, view }) {
     const parts = ENDS[finish] ? [ENDS[finish]] : [];
-    if (model && ((status && model !== status.model) || (beside && ofSeveral(view)))) parts.push(model);
+    if (model && ((status && model !== status.name) || (beside && ofSeveral(view)))) parts.push(model);
     if (!stats?.tokens) return parts.join(" · "); // stopped before its first word
     if (stats.temperature !== null) parts.push(fill(w.heat, { value: number(stats.temperature, 2) }));
     if (stats.tokens_per_s) parts.push(fill(w.speed, { value: number(stats.tokens_per_s, 1) }));
@@ -79,13 +79,13 @@
       line.append(tool(name, label, run, { "data-tool": name, ...props }));
     const addWide = (label, what, more) => {
       const onclick = () => act(what, { message: id });
-      line.append(el("button", { type: "button", class: "wide" + more, onclick }, label));
+      line.append(el("button", { type: "button", class: "wide" + more, "data-tool": what, onclick }, label));
     };
     if (about.beside && !busy) addWide(w.pick, "pick", " sure");
     if (about.versions.length > 1 && !about.beside) line.append(versions(about));
     if (about.text) add("copy", w.copy, ({ currentTarget }) => copy(id, currentTarget));
     if (isAnswer && about.text && octavo.speech) {
-      const reading = octavo.speech.isReading(id);
+      const reading = octavo.speech.reading() === id;
       const toggle = () => octavo.speech.toggle(id, row);
       const more = { "data-tool": "speak", class: reading ? "tool is-on" : "tool" };
       add(reading ? "stop" : "speak", reading ? w.hush : w.speak, toggle, more);

@@ -29,11 +29,11 @@ async function pickModel() {
     ["models", w.more_models, () => octavo.turnPage("models")],
   ]);
 }
-function drawModel({ model: name, state, message, progress }) {
+function drawModel({ name, state, message, progress }) {
   const percent = state === "loading" && progress ? ` ${number(100 * progress)} %` : "";
   dot.className = "state " + state;
-  // without the ending that says how a file is quantized
-  const short = name.replace(/[.-](IQ|Q|BF|F)\d\w*$/i, "");
+  // without the ending that says how it is quantized
+  const short = name.replace(/(, [^,]+|[.-](IQ|Q|BF|F)\d\w*)$/i, "");
   model.textContent = state === "ready" ? short : `${short} · ${w[state]}${percent}`;
   pick.title = [name, octavo.said(message) || w[state], w.pick_model].join(" · ");
 }

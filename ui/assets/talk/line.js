@@ -32,6 +32,7 @@
       if (composing || (event.key !== "Escape" && (event.key !== "Enter" || event.shiftKey))) return;
       event.preventDefault();
       end(event.key === "Enter");
+      list.querySelector(`[data-waiting="${id}"] [data-tool=pen]`)?.focus();
     };
     const draft = el("textarea", { "aria-label": w.edit_said, rows: 2, onkeydown, onblur: () => end(true) });
     draft.value = text;
@@ -39,11 +40,11 @@
   }
   function row(waiting) {
     const { id, text: said, files, lost } = waiting;
-    if (editing === id) return el("div", { class: "waits" }, box(waiting));
+    if (editing === id) return el("div", { class: "waits" }, box(waiting), el("small", {}, w.line_keys));
     const text = el("p", {}, said);
     if (files.length) text.append(octavo.fileList(files));
     if (lost) text.append(el("b", { class: "lost", role: "alert" }, w.line_lost));
-    return el("div", { class: "waits" },
+    return el("div", { class: "waits", "data-waiting": id },
       text,
       tool("up", w.send_now, () => sendNow(id), { "data-tool": "up" }),
       tool("pen", w.edit_said, () => edit(id), { "data-tool": "pen" }),
@@ -58,6 +59,6 @@
     if (editing !== null && list.querySelector("textarea") && line.some(({ id }) => id === editing)) return;
     drawn = sign;
     list.hidden = !line.length;
-    list.replaceChildren(el("h2", {}, view?.busy ? w.line : w.line_held), ...line.map(row));
+    octavo.redraw(list, el("h2", {}, view?.busy ? w.line : w.line_held), ...line.map(row));
   };
 })();

@@ -3,7 +3,14 @@
 (() => {
   const { el, words: w } = octavo;
   let open = null; // { id, role, box }: one at a time
-  const end = () => { open?.box.remove(); open = null; octavo.set({}); };
+  function end() {
+    const row = open?.box.closest(".message-row");
+    open?.box.remove();
+    open = null;
+    row?.classList.remove("is-rewriting");
+    octavo.set({});
+    row?.querySelector(".foot :is([data-tool=pen], [data-tool=more])")?.focus({ preventScroll: true });
+  }
 
   async function start({ id, role }) {
     const { chat } = octavo.state;
@@ -34,9 +41,9 @@
       event.preventDefault();
     };
     const button = (word, onclick, more) => el("button", { type: "button", onclick, ...more }, word);
-    const sure = role === "user" ? w.ask_again : w.keep;
+    const [sure, keys] = role === "user" ? [w.ask_again, w.ask_again_keys] : [w.keep, w.keep_keys];
     return el("div", { class: "rewrite" }, draft, el("div", { class: "choices" },
-      button(w.cancel, end), button(sure, save, { class: "sure", title: "Ctrl+Enter" })));
+      el("small", {}, keys), button(w.cancel, end), button(sure, save, { class: "sure" })));
   }
   function fit(draft) {
     draft.style.height = "auto";
@@ -53,7 +60,7 @@
     draft.focus({ preventScroll: true });
     row.scrollIntoView({ block: "nearest" });
   }
-  octavo.rewrite = { start, attach };
+  octavo.rewrite = { start, attach, open: () => open?.id };
   octavo.editLast = () => {
     const { view, chat } = octavo.state;
     const last = view?.chat === chat && !view.busy && view.notes.findLast(({ role }) => role === "user");

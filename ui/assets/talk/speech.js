@@ -47,7 +47,7 @@
     chatBefore = chat;
   });
   octavo.speech = voice && {
-    isReading: (id) => reading === id,
+    reading: () => reading,
     toggle: (id, row) => (reading === id ? stop() : read(id, row)),
   };
 })();

@@ -57,21 +57,21 @@
   addEventListener("scroll", onScroll, true);
 
   // what Gradio's Markdown leaves out: a code's language, its button's name, and that keys can scroll it
-  function furnish() {
-    for (const wrap of pane().querySelectorAll(".code_wrap:not([data-language])")) {
+  function furnish(row) {
+    for (const wrap of row.querySelectorAll(".code_wrap:not([data-language])")) {
       wrap.dataset.language = wrap.querySelector("code")?.className.match(/language-([\w+#-]+)/)?.[1] ?? "";
       wrap.querySelector("button")?.setAttribute("aria-label", w.copy_code);
     }
-    const unknown = ".message-row:not(.is-growing) :is(pre, table):not([data-wide])";
-    for (const each of pane().querySelectorAll(unknown)) {
+    if (row.classList.contains("is-growing")) return;
+    for (const each of row.querySelectorAll(":is(pre, table):not([data-wide])")) {
       each.dataset.wide = each.scrollWidth > each.clientWidth;
       if (each.dataset.wide === "true") each.tabIndex = 0;
     }
   }
   function drawFoot(row, about, isLast, busy) {
-    const reading = octavo.speech?.isReading(about.id);
+    const reading = octavo.speech?.reading() === about.id;
     const { chat, status } = octavo.state;
-    const sign = JSON.stringify([chat, about, isLast, busy, reading, status?.model]);
+    const sign = JSON.stringify([chat, about, isLast, busy, reading, status?.name]);
     const old = row.querySelector(":scope > .foot");
     if (old && row.octavoSign === sign) return;
     const focused = old?.contains(document.activeElement) && document.activeElement.dataset.tool;
@@ -79,28 +79,54 @@
     row.octavoSign = sign;
     row.append(octavo.foot(row, about, isLast, busy));
     const wanted = octavo.focusOn?.message === about.id ? octavo.focusOn.name : focused;
-    const find = (which) => row.querySelector(`.foot .tool${which}:enabled`);
-    if (wanted) (find(`[data-tool="${wanted}"]`) ?? find(""))?.focus();
+    const find = (which) => row.querySelector(`.foot [data-tool${which}]:enabled`);
+    const next = find(`="${wanted}"`) ?? find("");
+    if (wanted && !next) octavo.toDraft();
+    else if (wanted) next.focus();
     if (wanted && wanted !== focused) octavo.focusOn = null;
     const who = about.role === "user" ? w.you : w.answer; // Gradio's own label repeats the whole message
     const said = row.querySelector("[data-testid]");
     if (said && said.ariaLabel !== who) Object.assign(said, { role: "group", ariaLabel: who });
     row.classList.toggle("is-growing", about.streaming);
   }
+  // what has the cursor inside an answer: as it grows, Gradio draws its last paragraph anew
+  let held = null;
+  const within = (row) => [...row.querySelectorAll(".prose :is(a[href], button, [tabindex])")];
+  addEventListener("focusin", ({ target }) => {
+    const row = target.closest("#now .message-row");
+    const place = row ? within(row).indexOf(target) : -1;
+    held = place < 0 ? null : { row, target, place };
+  });
+  addEventListener("pointerdown", () => { held = null; });
+  function giveBack(row) {
+    if (held?.row === row && !held.target.isConnected) within(row)[held.place]?.focus({ preventScroll: true });
+  }
+  // Of a long chat only those rows are gone through that something has happened to: while an answer grows that
+  // is one of hundreds.
+  const touched = new WeakSet(); // rows that Gradio has drawn in since
+  let drawn = ""; // what all rows depend on, as they were gone through
   function decorate({ notes, busy }) {
     const rows = messages();
     if (rows.length !== notes.length) return; // the other half of this update is still to come
     const compared = notes.filter(({ beside }) => beside).length;
     turn()?.classList.toggle("is-comparing", compared > 0);
     if (turn()) turn().dataset.beside = compared;
+    const { chat, status } = octavo.state;
+    const all = [chat, busy, status?.name, rows.length, octavo.rewrite.open(), octavo.speech?.reading()];
+    const sign = JSON.stringify(all);
     rows.forEach((row, place) => {
       const about = notes[place];
+      if (sign === drawn && row.octavoAbout === about && !touched.has(row)) return;
+      row.octavoAbout = about;
+      touched.delete(row);
       row.classList.toggle("beside", about.beside);
       octavo.drawThoughts(row, about);
       drawFoot(row, about, place === rows.length - 1, busy);
       octavo.rewrite.attach(row, about);
+      furnish(row);
+      giveBack(row);
     });
-    furnish();
+    drawn = sign;
   }
   const onEarlier = () => { keepPlace(); octavo.showEarlier(); };
   const earlier = el("button", { id: "earlier", type: "button", onclick: onEarlier });
@@ -114,7 +140,7 @@
     if (earlier.textContent !== label) earlier.textContent = label; // a change calls this function again
     const log = { role: "log", ariaLive: "polite", ariaLabel: w.conversation }; // one for both Chatbots
     if (box.role !== log.role) Object.assign(box, log);
-    for (const part of box.querySelectorAll("[role=log]")) part.role = part.ariaLive = part.ariaLabel = null;
+    watchSizes(box);
     decorate(view);
     octavo.drawLine(view, box);
     settle();
@@ -127,13 +153,19 @@
   }
   octavo.use(soon);
   const sizes = new ResizeObserver(soon);
-  let lists = [];
-  const changes = new MutationObserver(() => {
-    const found = [...document.querySelectorAll("#talk .message-wrap")];
-    if (found.length !== lists.length || found.some((list, place) => list !== lists[place])) {
-      sizes.disconnect();
-      lists = found;
-      for (const list of lists) sizes.observe(list);
+  let lists = null;
+  function watchSizes(box) {
+    const found = [...box.getElementsByClassName("message-wrap")];
+    if (found.length === lists?.length && found.every((list, place) => list === lists[place])) return;
+    sizes.disconnect();
+    lists = found;
+    for (const list of lists) sizes.observe(list);
+    for (const part of box.querySelectorAll("[role=log]")) part.role = part.ariaLive = part.ariaLabel = null;
+  }
+  const changes = new MutationObserver((records) => {
+    for (const { target } of records) {
+      const row = (target.closest ? target : target.parentElement)?.closest("#talk .message-row");
+      if (row) touched.add(row);
     }
     soon();
   });
