@@ -66,7 +66,7 @@ class SettingsPage:
 
     def __init__(self, services: Services, restart: Callable[[], None]) -> None:
         self.services, self.home, self.restart = services, services.settings.home, restart
-        self.port_was_given = self._written_port() != services.settings.port  # and will be, once more
+        self.port_at_start = self._written_port()  # of the file; --port counts before it
 
     def build(self) -> None:
         """All of it is one part."""
@@ -95,7 +95,8 @@ class SettingsPage:
 
     def _waits(self, saved: Settings, name: str) -> bool:
         """Whether it is another than what runs, and counts only after a start."""
-        return FIELDS[name].when == "start" and value(saved, name) != value(self.services.settings, name)
+        running = self.port_at_start if name == "port" else value(self.services.settings, name)
+        return FIELDS[name].when == "start" and value(saved, name) != running
 
     # ---- acts
 
@@ -103,7 +104,7 @@ class SettingsPage:
         """End, to be started again; the answer has a link to where the page will be, if that is elsewhere."""
         port = self._written_port()
         self.restart()
-        if self.port_was_given or port == self.services.settings.port:
+        if port == self.port_at_start or self.port_at_start != self.services.settings.port:
             return {}
         return {"link": self.services.keys.link(port)}
 

@@ -204,6 +204,8 @@ class DatabaseFile:
                 self.path.chmod(0o600)
                 self._file_number = self.path.stat().st_ino
             connection.row_factory = sqlite3.Row
+            # a damaged text is shown as far as it can be read, and keeps nobody from the others
+            connection.text_factory = lambda text: text.decode("utf-8", "replace")
             for pragma in PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}").fetchall()
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

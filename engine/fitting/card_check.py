@@ -91,7 +91,7 @@ def _compiler() -> str:
     chance.
     """
     header = Path(sysconfig.get_path("include"), "Python.h")
-    return "gcc" if header.is_file() and any(map(shutil.which, ("gcc", "clang"))) else "no gcc"
+    return "gcc" if header.is_file() and any(map(shutil.which, ("gcc", "clang"))) else "none"
 
 
 def _version(package: str) -> str:

@@ -119,7 +119,8 @@ def main() -> None:
             answer = json.dumps({"error": f"it wanted more than {setup['memory'] >> 20} MiB of memory"})
         except Exception as error:  # whatever a template can raise is the template's error
             kind = "" if type(error) is TemplateError else f"{type(error).__name__}: "
-            answer = json.dumps({"error": kind + str(error)[:300]})
+            said = "".join(letter if letter.isprintable() else " " for letter in str(error)[:300])
+            answer = json.dumps({"error": kind + said})
 
 
 if __name__ == "__main__":

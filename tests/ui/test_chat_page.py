@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from engine import FinishReason
 from tests.ui.conftest import NewProfile, Profile, Served, answer, chat_of, say, serving, usable
@@ -249,6 +249,23 @@ def test_two_tabs_on_one_chat(profile: Profile, served: Served) -> None:
     expect(second.locator("#send")).to_be_visible()
 
 
+def test_where_the_stream_is_lost_for_good_the_page_is_loaded_anew(profile: Profile, served: Served) -> None:
+    page = profile.open()
+    page.clock.install()
+    say(page, served, "Hello").finish()
+    expect(answer(page)).to_have_count(1)
+    chat, lost = chat_of(page), list[Route]()
+    page.get_by_role("button", name="New chat").click()
+    expect(page.get_by_role("heading", name="A blank page.")).to_be_visible()
+    page.route("**/queue/data?*", lambda route: route.continue_() if lost else lost.append(route))
+    page.evaluate("chat => octavo.show(chat)", chat)
+    with page.expect_event("load"):
+        for patience in (700, 1400, 2800, 5600):
+            page.clock.fast_forward(patience)
+    expect(page.locator("#talk .said")).to_have_text("Hello")
+    assert len(lost) == 1
+
+
 def test_two_tabs_on_a_blank_page_begin_two_chats(profile: Profile, served: Served) -> None:
     tabs = [profile.open(), profile.open()]
     streams = [say(tab, served, f"Chat {place}") for place, tab in enumerate(tabs)]
@@ -421,6 +438,10 @@ def test_while_an_answer_grows_what_was_said_before_is_left_alone(page: Page, se
     stream.write("It")
     expect(answer(page)).to_have_text("It")
     expect(page.locator("#past .message-row")).to_have_count(24)
+    feet = "row => JSON.parse(row.octavoSign ?? '[]')"  # of each row: drawn while this answer grows
+    page.wait_for_function(
+        f"[...document.querySelectorAll('#past .message-row')].every(row => ({feet})(row)[3] === true)"
+    )
     page.evaluate(
         """() => { window.touched = 0;
         const everything = { subtree: true, childList: true, characterData: true, attributes: true };

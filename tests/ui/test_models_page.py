@@ -391,6 +391,9 @@ def test_not_on_the_first_day(tmp_path: Path, hub: FakeHub, new_profile: NewProf
         card = page.locator("#first-run")
         expect(card).to_contain_text("The starter model: the hub is not to be asked.")
         expect(card.locator("#first-get")).to_have_count(0)
+        for width, height in ((390, 844), (683, 640), (1280, 600), (1280, 800)):
+            page.set_viewport_size({"width": width, "height": height})
+            expect(page.locator("#draft")).to_be_in_viewport(ratio=1)
         card.locator("#first-other").click()
         expect(page.get_by_text("Octavo is set to stay offline")).to_be_visible()
         expect(page.locator("#models-hub")).to_be_hidden()

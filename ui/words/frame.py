@@ -25,8 +25,9 @@ WORDS: dict[str, tuple[str, str]] = {
         "要获得新链接，请在 Octavo 的文件夹中运行以下命令。如果 Octavo 已在运行，则不受影响。",
     ),
     "unreachable": (
-        "Octavo does not answer. If it was closed, start it again; this page then goes on by itself.",
-        "Octavo 没有响应。如果已关闭，请重新启动，本页会自动恢复。",
+        "Octavo does not answer. If it was closed, start it again; this page then goes on by itself. "
+        "If it runs, load this page anew.",
+        "Octavo 没有响应。如果已关闭，请重新启动，本页会自动恢复；如果仍在运行，请重新加载本页。",
     ),
 }
 # names that scripts put together from pieces

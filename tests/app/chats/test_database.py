@@ -93,6 +93,15 @@ def test_damage_behind_the_schema_is_found_at_the_start(tmp_path: Path, first: i
     store.close()
 
 
+def test_a_damaged_text_hides_no_other(tmp_path: Path) -> None:
+    fill(tmp_path / "chats.db", 1)
+    store = ChatStore(tmp_path / "chats.db")
+    store.file.transact(lambda db: db.execute("UPDATE chats SET title = CAST(x'41ff42' AS TEXT)"))
+    fill(tmp_path / "chats.db", 1)
+    assert {chat.title for chat in store.chats()} == {"A\ufffdB", "t"}
+    store.close()
+
+
 def test_random_damage_never_empties_in_silence(tmp_path: Path) -> None:
     fill(tmp_path / "good.db", 40)
     good = (tmp_path / "good.db").read_bytes()

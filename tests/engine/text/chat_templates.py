@@ -97,6 +97,7 @@ _HOSTILE = r"""
 {% for a in range(99999) %}{% for b in range(99999) %}{% set x = a * b %}{% endfor %}{% endfor %}
 {% for a in range(99999) %}{% for b in range(999) %}{{ '' }}{% endfor %}{% endfor %}
 {% for a in range(9999) recursive %}{{ loop(range(9999)) }}{% endfor %}
+{{ raise_exception('\ud800 bad \x00 \x1b[31m \n') }}
 {% set n = namespace(i=0) %}{% for a in range(99999) recursive %}{% set n.i = loop([n.i]) %}{% endfor %}
 {% macro m(n) %}{{ m(n - 1) + m(n - 2) if n > 1 else '' }}{% endmacro %}{{ m(60) }}
 {% macro m() %}{{ m() }}{% endmacro %}{{ m() }}

@@ -5,7 +5,8 @@
 const WINDOW = 40; // messages on the page
 const QUICK_MS = 1000, CALM_MS = 3000; // between two looks
 const SILENT_MS = 5000; // a stream that says nothing for so long is asked for again
-const PATIENCE_MS = 700; // for an answer to "show", the first time
+const PATIENCE_MS = 700, ENOUGH_MS = 5000; // for an answer to "show": the first time, and the last
+const SETTLED_MS = 60_000; // a page that was just loaded anew for want of an answer is not so at once again
 let shown = WINDOW;
 const listed = { place: "", rows: 100 }; // what of the list of chats is looked at
 let seen = ""; // the last frame's name
@@ -17,15 +18,20 @@ let heard = 0; // when the stream was asked for, or last said something
 
 // Gradio's client closes its stream when the last event has ended. What is asked for in that very moment is
 // answered into the closed stream, and comes out when something opens it again: so ask until there is a view.
+// Where none comes for ten seconds though the server answers, the stream is lost for good: load the page anew.
 function request(chat, patience = PATIENCE_MS) {
   heard = performance.now();
   asked += 1;
   trigger("show", { chat, last: shown, ask: asked });
   clearTimeout(again);
   again = setTimeout(() => {
-    if (octavo.state.online && !document.hidden) request(octavo.state.chat, 2 * patience);
+    if (!octavo.state.online || document.hidden) return;
+    if (patience > ENOUGH_MS && !isFresh()) return location.reload();
+    request(octavo.state.chat, 2 * patience);
   }, patience);
 }
+const isFresh = () =>
+  performance.getEntriesByType("navigation")[0]?.type === "reload" && performance.now() < SETTLED_MS;
 
 // make `chat` the one on screen
 function turnTo(chat, push, last = 0) {

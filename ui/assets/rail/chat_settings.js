@@ -72,7 +72,7 @@
     }
     function keep({ preset }) {
       const name = el("input", { value: preset, placeholder: w.preset_name, "aria-label": w.preset_name, maxlength: 100 });
-      const save = () => (name.value.trim() ? send("keep_preset", { name: name.value }) : name.focus());
+      const save = () => send("keep_preset", { name: name.value });
       name.onkeydown = ({ key }) => { if (key === "Enter") save(); };
       return el("div", { class: "line" }, name, press(w.keep_preset, save));
     }
