@@ -2,8 +2,9 @@
 
     queued -> fetching -> checking -> gone, when the model is there
       paused: by the person, or since the program ended; failed: `message` says why, resume tries again
-Each runs in a thread of its own. What has come lies on the disk (hub_fetch.py, pull.py), so that after a
-restart every unfinished download is found again, paused: nothing is asked of anyone before the person is.
+Each runs in a thread of its own, once the last one with the same files has ended. What has come lies on the
+disk (hub_fetch.py, pull.py), so that after a restart every unfinished download is found again, paused:
+nothing is asked of anyone before the person is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -70,12 +72,9 @@ class _Job:
 
     def __init__(self, fetch: Fetch, state: State, then: Callable[[], None]) -> None:
         self.fetch, self.then, self.message = fetch, then, ""
-        # what has come is thrown away when its thread ends; of all jobs that were one download
-        self.unwanted = threading.Event()
         self.state: State = state
         self.done = fetch.have
         self.stop = threading.Event()
-        self.thread: threading.Thread | None = None
         self.marks: deque[tuple[float, int]] = deque()
 
     def progress(self, stage: str, part: float) -> None:
@@ -108,6 +107,7 @@ class Downloads:
     def __init__(self, at_once: int = AT_ONCE) -> None:
         self._at_once, self._lock = at_once, threading.RLock()
         self._jobs: dict[str, _Job] = {}
+        self._threads: dict[str, threading.Thread] = {}  # by key, the last that was begun
         self._closed = False
 
     def found(self, fetch: Fetch) -> None:
@@ -121,10 +121,7 @@ class Downloads:
         with self._lock:
             job = self._jobs.get(name)
             if job is None or job.state not in ("queued", *RUNNING):
-                before, job = job, _Job(fetch, "queued", then)
-                if before:  # it may still have to end
-                    job.thread, job.unwanted = before.thread, before.unwanted
-                self._jobs[name] = job
+                self._jobs[name] = _Job(fetch, "queued", then)
             else:
                 job.then = then
             self._next()
@@ -150,10 +147,11 @@ class Downloads:
             job = self._job(key)
             job.stop.set()
             del self._jobs[key]
-            if job.thread and job.thread.is_alive():
-                job.unwanted.set()
             self._next()
-        return job.fetch.have if job.unwanted.is_set() else job.fetch.discard()
+            if key not in self._threads or not self._threads[key].is_alive():
+                return job.fetch.discard()
+            self._begin(key, partial(_discard, job.fetch))
+            return job.fetch.have
 
     def views(self) -> list[Download]:
         """In the order in which they were asked for."""
@@ -169,12 +167,11 @@ class Downloads:
         """Stop all; what has come stays."""
         with self._lock:
             self._closed = True
-            jobs = list(self._jobs.values())
-            for job in jobs:
+            for job in self._jobs.values():
                 job.stop.set()
-        for job in jobs:
-            if job.thread:
-                job.thread.join(PATIENCE_S)
+            threads = list(self._threads.values())
+        for thread in threads:
+            thread.join(PATIENCE_S)
 
     def _job(self, key: str) -> _Job:
         with self._lock:
@@ -187,19 +184,27 @@ class Downloads:
         running = sum(job.state in RUNNING for job in self._jobs.values())
         for name, job in self._jobs.items():
             if running < self._at_once and job.state == "queued" and not self._closed:
-                running, before, job.state = running + 1, job.thread, "fetching"
-                job.thread = threading.Thread(
-                    target=self._run, args=(name, job, before), name="octavo-fetch", daemon=True
-                )
-                job.thread.start()
+                running, job.state = running + 1, "fetching"
+                self._begin(name, partial(self._run, name, job))
 
-    def _run(self, name: str, job: _Job, before: threading.Thread | None) -> None:
-        if before:
-            before.join()  # one that was paused may still wait for a last byte
+    def _begin(self, name: str, work: Callable[[], None]) -> None:
+        """Work in a thread, when the one before it has ended: it may still wait for a last byte."""
+        before = self._threads.get(name)
+
+        def run() -> None:
+            if before:
+                before.join()
+            work()
+
+        self._threads[name] = threading.Thread(target=run, name="octavo-fetch", daemon=True)
+        self._threads[name].start()
+
+    def _run(self, name: str, job: _Job) -> None:
         message, done = "", False
         try:
-            job.fetch.run(job.progress)
-            done = True
+            if not job.stop.is_set():  # while it waited
+                job.fetch.run(job.progress)
+                done = True
         except Stopped:
             pass
         except (AppError, EngineError) as error:
@@ -214,15 +219,18 @@ class Downloads:
                 job.done, job.message = job.fetch.have, message
                 job.state = "paused" if job.stop.is_set() else "failed"
             self._next()
-        if job.unwanted.is_set() and not done:
-            with suppress(AppError):
-                job.fetch.discard()
-        elif done and wanted:
+        if done and wanted:
             job.then()
 
 
 def _key(fetch: Fetch) -> str:
     return key(fetch.model.id, fetch.variant.format)
+
+
+def _discard(fetch: Fetch) -> None:
+    """Nobody waits for what comes of it."""
+    with suppress(AppError):
+        fetch.discard()
 
 
 def _nothing() -> None: ...

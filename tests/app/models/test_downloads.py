@@ -46,6 +46,7 @@ class FakeFetch:
             self.ended.set()
 
     def discard(self) -> int:
+        assert not self.running.locked()
         had, self.have = self.have, 0
         return had
 
@@ -152,6 +153,24 @@ def test_thrown_away(downloads: Downloads) -> None:
     until(downloads, lambda views: fetch.have == 0)
     with pytest.raises(AppError, match="Nothing called a@bf16 is being fetched"):
         downloads.cancel(key)
+
+
+def test_thrown_away_and_asked_for_again_it_begins_anew_when_the_last_one_has_ended(
+    downloads: Downloads,
+) -> None:
+    fetch = FakeFetch()
+    key = downloads.start(fetch)
+    fetch.begun()
+    fetch.go.release()
+    fetch.begun()
+    for _ in range(20):
+        assert downloads.cancel(key) == 250 and downloads.start(fetch) == key
+        assert states(downloads) == ["fetching"]
+    fetch.go.release()  # the first one has only waited for a last byte
+    fetch.begun()
+    assert downloads.views()[0].done == 0 and states(downloads) == ["fetching"]
+    fetch.go.release(4)
+    until(downloads, lambda views: not views)
 
 
 def test_thrown_away_while_it_is_in_line_again(downloads: Downloads) -> None:
