@@ -7,6 +7,7 @@ Everything else gets a word of its own, made of its name.
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -48,6 +49,16 @@ def bring_in(store: ModelStore, place: Path, found: Sequence[Found]) -> str:
     id = _free_id(store, name)
     store.own.keep(id, path=str(place), name=name, parameters=inside.parameters)
     return id
+
+
+def as_typed(text: str) -> Path:
+    """The path that a person typed or pasted, from the root on: in quotes, as file managers copy it, or with
+    ~ for the home folder.
+    """
+    text = text.strip()
+    if len(text) > 2 and text[0] == text[-1] and text[0] in "\"'":
+        text = text[1:-1]
+    return Path(os.path.expanduser(text)).absolute()
 
 
 def _listed(store: ModelStore, place: Path, repo: str) -> str:

@@ -19,7 +19,7 @@ from ..errors import AppError, ModelMissing
 from ..memory.runtime import Runtime
 from ..saved_settings import save_settings
 from ..settings import Settings, environment, load_settings
-from .bring_in import bring_in
+from .bring_in import as_typed, bring_in
 from .catalogue import Model, Variant
 from .disk import DiskUse, disk_use
 from .downloads import Download, Downloads, Fetch
@@ -131,7 +131,7 @@ class Library:
 
     def bring_in(self, path: str) -> str:
         """Use a file or folder where it lies; its id. Raises AppError if it can't be used."""
-        return bring_in(self.store, Path(path).expanduser().absolute(), self._find())
+        return bring_in(self.store, as_typed(path), self._find())
 
     def found(self) -> list[Found]:
         """Models of other programs, or put into the folder by hand, that were not brought in yet."""

@@ -177,6 +177,16 @@ def test_a_file_that_is_brought_in_stays_where_it_is(library: Library, tiny_gguf
     assert library.remove(id) == 0 and tiny_gguf.exists() and library.rows()[0].origin == "catalogue"
 
 
+@pytest.mark.parametrize("typed", ['"{}"', "'{}'", ' "{}"\n', "~/My Model.gguf", '"~/My Model.gguf"'])
+def test_a_path_may_be_typed_as_a_person_has_it(
+    library: Library, tiny_gguf: Path, typed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tiny_gguf.parent))
+    library.bring_in(typed.format(tiny_gguf))
+    assert library.rows()[0].variants[0].source == str(tiny_gguf)
+
+
 def test_a_file_of_the_catalogue_s_is_that_model(
     library: Library, starter_model: Path, tmp_path: Path
 ) -> None:
@@ -214,6 +224,8 @@ def test_what_can_t_be_brought_in(library: Library, tmp_path: Path) -> None:
     for path, said in (
         (bad, "bad.gguf is not a GGUF file"),
         (tmp_path / "none", "no file or folder"),
+        ("~nobody-of-this-name/m.gguf", "no file or folder"),
+        ('"', "no file or folder"),
         (tmp_path, "can.t be used: bad.gguf is not a GGUF file"),
     ):
         with pytest.raises(AppError, match=said):
