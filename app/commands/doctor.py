@@ -19,11 +19,13 @@ from ..errors import AppError
 from ..memory.loading import Loader, find_and_load, load_llm
 from ..models.catalogue import read_catalogue
 from ..models.checksums import Progress
+from ..models.model_rows import own_row
 from ..models.model_store import ModelStore
 from ..settings import Settings, program_version
 
 PACKAGES = ("torch", "numba", "numpy", "tokenizers", "gradio", "starlette", "uvicorn", "sqlite-utils", "pip")
 SHOWN = ("home", "model", "models", "device", "memory_plan", "disk_cache", "versions")
+ELSEWHERE = ("on the hub", "not served")  # states of models of which nothing is here
 SIZE = re.compile("bytes|memory")
 # a finding's name -> how a person is told, where the name alone does not do
 LABELS = {
@@ -90,8 +92,21 @@ def examine(settings: Settings, progress: Progress, load: Loader = load_llm) -> 
         "blocks": disk.num_blocks,
     }
     # only now: loading has checked the file
-    findings["models"] = {model.id: models.state(model) for model in catalogue.models if model.fetched}
+    findings["models"] = _states(models)
     return findings
+
+
+def _states(store: ModelStore) -> dict[str, str]:
+    """Of all that comes in wheels or is here: the catalogue's, found on the hub, the person's own."""
+    listed, offered = store.catalogue.models, store.editions()
+    here = [model for model in listed if model.fetched or store.state(model) not in ELSEWHERE]
+    found = [each for each in store.installed() if not store.catalogue.get(each.record.id)]
+    own = [each for each in store.own.entries().values() if each.path and each.id not in offered]
+    return {
+        **{model.id: store.state(model) for model in here},
+        **{each.key: "ready" if each.whole else "damaged" for each in found},
+        **{entry.id: own_row(entry).state for entry in own},
+    }
 
 
 def show(findings: dict[str, Any]) -> None:
