@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from engine import DeviceFacts, EngineConfig, Fit, choose_variant, in_words
 
 from .catalogue import Model
-from .fits import room_in_words
+from .fits import LEAST
 
 COMFORTABLE = 10.0  # tokens a second: no waiting for the next word
 CHATS = 2  # that there must be room for, side by side
@@ -49,7 +49,7 @@ def propose(
         wanted = [(variant.format, variant.bytes) for variant in model.variants]
         fits = choose_variant(model.facts(), wanted, device, speed, config).fits  # the best quality first
         if fit := next(filter(_is_good, fits), None):
-            proposal = Proposal(model.id, model.name, fit.format, fit.bytes, _reason(fit, free, config))
+            proposal = Proposal(model.id, model.name, fit.format, fit.bytes, _reason(fit, free))
             best = max(best or (0, 0, proposal), (model.parameters, place, proposal), key=lambda b: b[:2])
     if best:
         return best[2]
@@ -57,15 +57,13 @@ def propose(
     return starter(models, f"The starter model: {why}. It is small, and knows little.")
 
 
-def _reason(fit: Fit, free: str, config: EngineConfig) -> str:
-    """What the page of models calls tight (fits.py) is called so here, too."""
-    numbers = f"about {fit.tokens_per_s:,.0f} tokens/s, {room_in_words(int(fit.chats), fit.chat_length)}"
-    if fit.chats < config.num_chats:
-        return (
-            f"The largest model for conversation that runs well on this machine with {free} free, if "
-            f"tightly: {numbers}; {config.num_chats} are wanted."
-        )
-    return f"The largest model for conversation that suits this machine with {free} free: {numbers}."
+def _reason(fit: Fit, free: str) -> str:
+    """For who has never heard of tokens. That it suits is not said: the page of models may call it tight."""
+    return (
+        f"The largest model for conversation that runs well on this machine with {free} of memory free: "
+        f"about {fit.tokens_per_s:,.0f} tokens/s (people read about {LEAST:.0f}), and room for "
+        f"{int(fit.chats):,} long chats at once."
+    )
 
 
 def _is_good(fit: Fit) -> bool:

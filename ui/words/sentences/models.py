@@ -54,14 +54,11 @@ MODELS = {
     "{card} has no {ability}: it takes other kernels, which may be slower.": (
         "{card} 不支持 {ability}，将改用其他计算内核，可能较慢。"
     ),
-    "The largest model for conversation that suits this machine with {free} free: {numbers}.": (
-        "在空闲内存 {free} 的本机上，最大的合适对话模型：{numbers}。"
+    "The largest model for conversation that runs well on this machine with {free} of memory free: about "
+    "{speed} tokens/s (people read about {read}), and room for {count} long chats at once.": (
+        "本机空闲内存 {free}，这是能流畅运行的最大对话模型：约 {speed} token/秒（人的阅读速度约为 {read}），"
+        "可同时容纳 {count} 个长对话。"
     ),
-    "The largest model for conversation that runs well on this machine with {free} free, if tightly: "
-    "{numbers}; {wanted} are wanted.": (
-        "在空闲内存 {free} 的本机上，运行流畅但略显勉强的最大对话模型：{numbers}，设置要求 {wanted} 个。"
-    ),
-    "about {speed} tokens/s, {room}": "约 {speed} token/秒，{room}",
     "the hub is not to be asked": "已设为不访问 Hugging Face",
     "nothing larger suits this machine with {free} free": "空闲内存 {free}，没有更大的模型适合本机",
     "The starter model: {why}. It is small, and knows little.": "入门模型：{why}。它很小，所知有限。",
