@@ -90,7 +90,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture
 def served(shared: Served) -> Iterator[Served]:
     """The shared server; what a test leaves unfinished is ended, and its chats are gone for the next one."""
+    tidy(shared)  # of the tests that take it as it is
     yield shared
+    tidy(shared)
+
+
+def tidy(shared: Served) -> None:
+    """No chats, no answers under way."""
     shared.model.refuse, shared.model.answer = None, lambda request: None
     for chat in shared.services.chats.list_chats():
         shared.services.chats.delete(chat.id)

@@ -178,7 +178,7 @@ def test_long_chats_come_in_pieces(page: Page, served: Served) -> None:
         chat = chats.send(chat, f"question {turn}")
         while chats.busy(chat):
             chats.wait(chat, chats.version(chat), 1)
-    page.locator(".chat .open").click()
+    page.locator(f'.chat[data-chat="{chat}"] .open').click()
     rows = page.locator("#talk .message-row")
     expect(rows).to_have_count(40)
     expect(rows.last).to_be_in_viewport()
