@@ -442,6 +442,9 @@ def test_while_an_answer_grows_what_was_said_before_is_left_alone(page: Page, se
     page.wait_for_function(
         f"[...document.querySelectorAll('#past .message-row')].every(row => ({feet})(row)[3] === true)"
     )
+    stream.write(" begins")  # what the first piece still had drawn is drawn with the second
+    expect(answer(page)).to_contain_text("begins")
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     page.evaluate(
         """() => { window.touched = 0;
         const everything = { subtree: true, childList: true, characterData: true, attributes: true };
