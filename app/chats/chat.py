@@ -213,7 +213,7 @@ class ChatService:
                 for answer in answers:
                     self._open.drop(chat_id, answer)
                 self._open.touch(chat_id, stored=True)
-        self._store.delete(chat_id)
+        self._store.remove_hidden(chat_id)
         self.attachments.sweep()
         self._runtime.forget(chat_id)
 
@@ -233,16 +233,16 @@ class ChatService:
         """A message as it is shown: an answer may be growing."""
         # in this order: an answer is there before its chat stops beginning
         beginning = self._open.beginning == chat_id
-        view = shown(message, self._open.answer(chat_id, message.id), beginning, beside)
-        return replace(view, model=self._runtime.name(view.model)) if view.model else view
+        return shown(message, self._open.answer(chat_id, message.id), beginning, beside)
 
     def _view(self, found: OpenChat, views: list[MessageView], version: int) -> ChatView:
         status, chat = self._runtime.status(), found.chat
         total = len(found.branch) + max(0, len(found.beside) - 1)
+        names = {id: self._runtime.name(id) for id in {view.model for view in views if view.model}}
         return ChatView(
             id=chat.id,
             title=chat.title,
-            messages=tuple(views),
+            messages=tuple(replace(view, model=names.get(view.model, "")) for view in views),
             earlier=total - len(views),
             busy=any(view.streaming for view in views),
             version=version,

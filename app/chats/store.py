@@ -116,8 +116,12 @@ class ChatStore:
         self.place(id).transact(write)
 
     def delete(self, id: str) -> None:
-        """Remove a chat; what it held is overwritten. Others can work in between. Raises UnknownChat."""
+        """Remove a chat. Raises UnknownChat."""
         self.hide(id)
+        self.remove_hidden(id)
+
+    def remove_hidden(self, id: str) -> None:
+        """Remove a chat that was hidden; what it held is overwritten. Others can work in between."""
         while self.place(id).transact(lambda db: remove_some(db, "?", [id])):
             pass
         self.place(id).purge()
