@@ -90,16 +90,19 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture
 def served(shared: Served) -> Iterator[Served]:
     """The shared server; what a test leaves unfinished is ended, and its chats are gone for the next one."""
-    tidy(shared)  # of the tests that take it as it is
+    tidy(shared)  # after those tests that take it as it is
     yield shared
     tidy(shared)
 
 
 def tidy(shared: Served) -> None:
-    """No chats, no answers under way."""
+    """No chats, no folders, no answers under way."""
+    chats, shelf = shared.services.chats, shared.services.shelf
     shared.model.refuse, shared.model.answer = None, lambda request: None
-    for chat in shared.services.chats.list_chats():
-        shared.services.chats.delete(chat.id)
+    for chat in chats.list_chats():
+        chats.delete(chat.id)
+    for folder in shelf.look("", 0, "").folders:
+        shelf.delete_folder(folder.id)
     while not shared.model.new.empty():
         shared.model.new.get()
 

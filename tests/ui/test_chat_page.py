@@ -250,15 +250,13 @@ def test_two_tabs_on_one_chat(profile: Profile, served: Served) -> None:
 
 
 def test_where_the_stream_is_lost_for_good_the_page_is_loaded_anew(profile: Profile, served: Served) -> None:
-    page = profile.open()
+    chat, lost = served.services.chats.send("", "Hello"), list[Route]()
+    served.model.next_stream().finish()
+    page = profile.context.new_page()
     page.clock.install()
-    say(page, served, "Hello").finish()
-    expect(answer(page)).to_have_count(1)
-    chat, lost = chat_of(page), list[Route]()
-    page.get_by_role("button", name="New chat").click()
-    expect(page.get_by_role("heading", name="A blank page.")).to_be_visible()
     page.route("**/queue/data?*", lambda route: route.continue_() if lost else lost.append(route))
-    page.evaluate("chat => octavo.show(chat)", chat)
+    with page.expect_request("**/queue/data?*"):
+        page.goto(f"{served.url}?chat={chat}")
     with page.expect_event("load"):
         for patience in (700, 1400, 2800, 5600):
             page.clock.fast_forward(patience)
