@@ -3,7 +3,8 @@
     python -c "from kernels.triton.self_test import main; main()"    prints what is wrong, or an empty line
 
 Made for the first use of a card, so it is short: products in each format for one row and for many, a gate, a
-mixture, attention of answers and of a prompt over scattered pages, what writes and copies these, a draw.
+mixture, attention of answers and of a prompt over scattered pages, also of 8 bits, what writes and copies
+these, a draw.
 Random inputs; outputs begin as what is no number.
 """
 
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ..ops import Draw, Experts, ForwardBatch, KVLayer, Norm, Ops, Rope
-from ..reference import ReferenceOps
+from ..reference import ReferenceOps, quantized
 from ..weights import Dense, Fp8, Int4, Int4Z, Int8, Weight, pack_nibbles
 from .ops import TritonOps
 
@@ -27,6 +28,8 @@ WIDTH = HEADS * DIM
 GROUPS, EXPERTS = WIDTH // 32, 8
 # Triton has what launches a kernel compiled on each machine.
 NO_COMPILER = "Triton needs gcc or clang, and Python's headers: install gcc and python3-dev"
+
+Part = Callable[[TritonOps, Ops], float]  # what is tried, what is right: how far apart they are
 
 
 def faults(device: str) -> Iterator[str]:
@@ -52,8 +55,8 @@ def main() -> None:
     print(f"its check found these to be wrong: {', '.join(wrong)}" if wrong else "")
 
 
-def _products(make: Callable[[], Weight]) -> Callable[[Ops, Ops], float]:
-    def error(ops: Ops, exact: Ops) -> float:
+def _products(make: Callable[[], Weight]) -> Part:
+    def error(ops: TritonOps, exact: Ops) -> float:
         weight, norm = make(), Norm(torch.rand(WIDTH) + 0.5, 1e-5)
         found = []
         for rows in (1, 6, 40):
@@ -71,7 +74,7 @@ def _products(make: Callable[[], Weight]) -> Callable[[Ops, Ops], float]:
     return error
 
 
-def _gates(ops: Ops, exact: Ops) -> float:
+def _gates(ops: TritonOps, exact: Ops) -> float:
     *weights, down = (Dense(torch.randn(WIDTH, WIDTH) / 20) for _ in range(3))
     hidden, batch, found = torch.randn(3, WIDTH), _batch([1] * 3, [1] * 3)[0], []
     for each in (ops, exact):
@@ -84,16 +87,26 @@ def _gates(ops: Ops, exact: Ops) -> float:
     return _error(*found)
 
 
-def _attention(new: list[int], contexts: list[int]) -> Callable[[Ops, Ops], float]:
-    def error(ops: Ops, exact: Ops) -> float:
+def _attention(new: list[int], contexts: list[int], pages: torch.dtype | None = None) -> Part:
+    """`pages`: the type of 8 bits that they hold; None: the backend's own."""
+
+    def error(ops: TritonOps, exact: Ops) -> float:
+        if pages:
+            if not ops.target.matrix:
+                return 0.0  # such a card keeps no 8 bits
+            ops = TritonOps(str(ops.device), kv_dtype=pages)
         batch, blocks = _batch(new, contexts)
-        tokens, shape = sum(new), (blocks, 1, 2, KV_HEADS, BLOCK * DIM)
-        pages, qkv = torch.randn(shape), torch.randn(tokens, (HEADS + 2 * KV_HEADS) * DIM)
+        tokens, shape = sum(new), (blocks, 1, 2, KV_HEADS, BLOCK, DIM)
+        kept, qkv = torch.randn(shape), torch.randn(tokens, (HEADS + 2 * KV_HEADS) * DIM)
+        kept, scales = quantized(kept, pages) if pages else (kept, None)
         angles = torch.outer(torch.arange(256), 1e4 ** -(torch.arange(0, DIM, 2) / DIM))
         found = []
         for each in (ops, exact):
             device, rope = each.device, Rope(angles.cos().to(each.device), angles.sin().to(each.device))
-            kv = KVLayer(pages.to(device, each.kv_dtype), 0, 0, BLOCK, HEADS, DIM)
+            kv = KVLayer(
+                kept.flatten(-2).to(device, pages or each.kv_dtype), 0, 0, BLOCK, HEADS, DIM,
+                scales=None if scales is None else scales.to(device, copy=True),
+            )  # fmt: skip
             norm, there = Norm(torch.ones(DIM, device=device), 1e-5), _on(batch, each)
             q, out = (each.activation(tokens, WIDTH) for _ in range(2))
             out.fill_(torch.nan)
@@ -105,7 +118,7 @@ def _attention(new: list[int], contexts: list[int]) -> Callable[[Ops, Ops], floa
     return error
 
 
-def _mixture(ops: Ops, exact: Ops) -> float:
+def _mixture(ops: TritonOps, exact: Ops) -> float:
     """A token alone, whose experts are looked up, and many, which are sorted by theirs."""
     router, found = Dense(torch.randn(EXPERTS, WIDTH).bfloat16()), []
     pairs = [[Dense(torch.randn(64, WIDTH) / 20) for _ in range(2)] for _ in range(EXPERTS)]
@@ -123,7 +136,7 @@ def _mixture(ops: Ops, exact: Ops) -> float:
     return max(_error(a, b) for a, b in zip(found[::2], found[1::2]))
 
 
-def _copies(ops: Ops, exact: Ops) -> float:
+def _copies(ops: TritonOps, exact: Ops) -> float:
     """A block, bit for bit."""
     pool = torch.randn(4, 2, 2, KV_HEADS, BLOCK * DIM).to(ops.kv_dtype)
     there = pool.to(ops.device)
@@ -131,7 +144,7 @@ def _copies(ops: Ops, exact: Ops) -> float:
     return float(not torch.equal(there.cpu(), pool[[3, 1, 1, 3]]))
 
 
-def _draws(ops: Ops, exact: Ops) -> float:
+def _draws(ops: TritonOps, exact: Ops) -> float:
     """How many are not the likeliest, or not of the few that may be drawn."""
     logits, out = torch.randn(4, VOCABULARY), torch.full((4,), -9, device=ops.device)
     sampler, wrong = ops.sampler(4, VOCABULARY, 1), 0
@@ -144,7 +157,7 @@ def _draws(ops: Ops, exact: Ops) -> float:
     return float(wrong)
 
 
-PARTS: dict[str, Callable[[Ops, Ops], float]] = {
+PARTS: dict[str, Part] = {
     "int4": _products(lambda: Int4(_nibbles(), _scale(50), -_scale(10))),
     "int4 with zero points": _products(lambda: Int4Z(_nibbles(), _scale(50), _integers(0, 17, GROUPS))),
     "int8": _products(lambda: Int8(_integers(-128, 128, WIDTH, torch.int8), _scale(500))),
@@ -153,6 +166,7 @@ PARTS: dict[str, Callable[[Ops, Ops], float]] = {
     "gates": _gates,
     "answers' attention": _attention([1, 1, 2], [200, 1, 70]),
     "a prompt's attention": _attention([90, 1], [150, 33]),
+    "attention over 8 bits": _attention([1, 1, 2], [200, 1, 70], torch.int8),
     "mixtures": _mixture,
     "copied blocks": _copies,
     "draws": _draws,
