@@ -65,6 +65,7 @@ def test_a_newcomer_talks_to_a_real_model(link: str, browser: Browser) -> None:
     expect(page.locator("#talk .said").last).to_have_text("Count from one to one thousand, in words.")
     if page.locator("#stop").is_visible():
         page.keyboard.press("Escape")
+    expect(page.locator("#talk .figures")).to_have_count(2)  # that answer's are there, too
     figures = page.locator("#talk .figures").last
     expect(figures).to_contain_text(" cached", timeout=LOADED_MS)
     cached = re.search(r"(\d+) of (\d+) cached", figures.text_content() or "")

@@ -94,9 +94,9 @@ class Disk:
         def clear() -> None:
             self._places.clear()
             self._store.clear()
+            self.totals = 0, 0
 
         self._writer.submit(clear).result()
-        self._submit(lambda: None)
 
     def close(self, patience_s: float) -> None:
         """Write what waits, as far as there is time for it, and end the threads."""
