@@ -90,3 +90,25 @@ def test_a_private_blank_page_says_what_private_means(page: Page, served: Served
     expect(page.locator("#first-run")).to_be_hidden()
     page.evaluate("octavo.show('')")
     expect(hello).not_to_contain_text("never written to the disk")
+
+
+def test_what_is_sent_while_another_message_is_on_its_way_follows_it(page: Page, served: Served) -> None:
+    on_its_way = list[Route]()
+
+    def pass_on(route: Route) -> None:
+        is_first = '"send"' in (route.request.post_data or "") and not on_its_way
+        on_its_way.append(route) if is_first else route.continue_()
+
+    page.route("**/component_server/", pass_on)
+    page.fill("#draft", "One")
+    for _ in range(2):  # it goes once all the same
+        page.press("#draft", "Enter")
+    page.fill("#draft", "Two")
+    page.press("#draft", "Enter")
+    on_its_way[0].continue_()
+    for said in (["One"], ["One", "Two"]):
+        expect(page.locator("#talk .said")).to_have_text(said)
+        stream = served.model.next_stream()
+        assert stream.request.messages[-1].content == said[-1]
+        stream.finish()
+    expect(page.locator("#draft")).to_have_value("")

@@ -34,6 +34,10 @@ WORDS: dict[str, tuple[str, str]] = {
         "Ctrl+Enter keeps it, Enter starts a new line, Esc cancels",
         "Ctrl+Enter 保留，Enter 换行，Esc 取消",
     ),
+    "rewrite_rescued": (
+        "That chat was deleted. What you were writing there stands in the box below.",
+        "该对话已被删除。您正在改写的内容已放入下方的输入框。",
+    ),
     "branch": ("Branch into a new chat", "从这里另开对话"),
     "versions": ("Versions", "版本"),
     "version_before": ("Previous version", "上一个版本"),

@@ -6,10 +6,10 @@ const draft = el("textarea", {
   id: "draft", rows: 1, placeholder: w.ask, "aria-label": w.ask, "aria-describedby": "keys", disabled: true,
   "aria-keyshortcuts": "/", oninput: typed, onkeydown: key, onpaste: attachments.pasted,
 });
-const send = tool("up", w.send, () => submit(draft.value), { id: "send", class: "round" });
+const send = tool("up", w.send, () => submitDraft(), { id: "send", class: "round" });
 const stopLabel = { title: `${w.stop} (Esc)`, hidden: true };
 const stop = tool("stop", w.stop, halt, { id: "stop", class: "round", ...stopLabel });
-const compare = tool("compare", w.compare, () => octavo.askCompare((how) => submit(draft.value, how)), { id: "compare" });
+const compare = tool("compare", w.compare, () => octavo.askCompare(submitDraft), { id: "compare" });
 const notice = el("div", { class: "notice", role: "status" });
 const idea = (name) => el("button", { type: "button", onclick: () => submit(w[name]) }, w[name]);
 const ideas = el("div", { class: "ideas" }, idea("try_1"), idea("try_2"), idea("try_3"));
@@ -36,7 +36,7 @@ root.append(
 document.body.append(el("div", { id: "drop" }, el("p", {}, icon("clip"), w.drop)));
 
 let chatNow = null;
-let sending = false;
+let sending = null; // a promise, while a message is on its way
 // where the cursor goes when what had it is gone; on a phone the keyboard would cover the page
 octavo.toDraft = () => { if (matchMedia("(hover: hover)").matches) draft.focus(); };
 const isBusy = () => octavo.state.view?.chat === octavo.state.chat && octavo.state.view.busy;
@@ -83,6 +83,10 @@ function typed() {
 attachments.use(keep);
 costs.use(written);
 dictation.use(() => draft.value, (text) => { draft.value = text; typed(); });
+octavo.writeMore = (text) => { // below what stands there
+  draft.value = [draft.value, text].filter(Boolean).join("\n\n");
+  typed();
+};
 octavo.carryDraft = (chat) => { // into a chat that is made for what is written
   drafts.set(chat, drafts.get(chatNow));
   drafts.forget(chatNow);
@@ -99,16 +103,21 @@ function key(event) {
   }
   if (event.key !== "Enter" || event.shiftKey || composing) return;
   event.preventDefault();
-  submit(draft.value);
+  submitDraft();
+}
+async function submitDraft(compared) {
+  const text = draft.value;
+  await sending; // and if that was this very message, it is not here any more
+  if (draft.value === text) submit(text, compared);
 }
 async function submit(text, compared = {}) {
   const { chat } = octavo.state;
   if (sending || !text.trim() || attachments.isBusy() || costs.blocks(chat, text)) return;
-  sending = true;
   dictation.stop();
   const files = attachments.files();
-  const answer = await octavo.act("send", { chat, text, files: files.map(({ id }) => id), compared });
-  sending = false;
+  sending = octavo.act("send", { chat, text, files: files.map(({ id }) => id), compared });
+  const answer = await sending;
+  sending = null;
   if (!answer) return;
   drafts.forget(chat);
   if (octavo.state.chat !== chat) return;

@@ -34,8 +34,9 @@ const drafts = (() => {
     const lasting = written("localStorage");
     for (const chat of lasting)
       if (Date.now() - (read(chat, "localStorage").at ?? 0) > KEPT_MS) octavo.keep(PREFIX + chat, null);
-    const chats = [...lasting, ...written("sessionStorage")].filter(Boolean);
-    if (chats.length) ((await octavo.quietly("gone", { chats })).gone ?? []).forEach(forget);
+    const chats = [...lasting, ...written("sessionStorage"), octavo.rewrite.chat()].filter(Boolean);
+    const { gone = [] } = chats.length ? await octavo.quietly("gone", { chats }) : {};
+    for (const chat of gone) { forget(chat); octavo.rewrite.forget(chat); }
   }
   octavo.tidyDrafts = tidy;
   return { get, set, forget, follow, tidy };

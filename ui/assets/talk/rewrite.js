@@ -1,12 +1,22 @@
 // A message in other words: a box in its place. What the person said is asked anew, an answer stands as it is
-// written; either way the old one stays as a version. Runs early.
+// written; either way the old one stays as a version. What is written is kept by the tab, so that a reload
+// finds it; where the chat is gone, the place where one writes has it. Runs early.
 (() => {
   const { el, words: w } = octavo;
-  let open = null; // { id, role, box }: one at a time
+  const KEPT = "octavo.rewrite", PLACE = "sessionStorage";
+  let open = null; // { chat, id, role, was, text }: one at a time
+  let box = null; // once the row of its message is drawn
+  try { open = JSON.parse(octavo.kept(KEPT, PLACE)); } catch { /* it is none of ours */ }
+
+  function keep(change) {
+    open = change && { ...open, ...change };
+    octavo.keep(KEPT, open && JSON.stringify(open), PLACE);
+  }
   function end() {
-    const row = open?.box.closest(".message-row");
-    open?.box.remove();
-    open = null;
+    const row = box?.closest(".message-row");
+    box?.remove();
+    box = null;
+    keep(null);
     row?.classList.remove("is-rewriting");
     octavo.set({});
     row?.querySelector(".foot :is([data-tool=pen], [data-tool=more])")?.focus({ preventScroll: true });
@@ -17,22 +27,23 @@
     const answer = await octavo.read("text", { message: id });
     if (!answer || octavo.state.chat !== chat) return;
     end();
-    open = { id, role, chat, box: make(id, role, answer.text) };
+    keep({ chat, id, role, was: answer.text, text: answer.text });
     octavo.set({});
   }
-  function make(id, role, text) {
-    const label = role === "user" ? w.edit_said : w.edit_answer;
-    const draft = el("textarea", { "aria-label": label, rows: 1, oninput: () => fit(draft) });
-    const save = async () => {
-      if (!draft.value.trim()) return;
-      if (draft.value === text && role !== "user") return end();
-      const { chat } = octavo.state;
-      if (!(await octavo.act("edit", { chat, message: id, role, text: draft.value }))) return;
-      end();
-      octavo.toEnd();
-      octavo.show(chat);
-    };
+  async function save() {
+    const { chat, id, role, was, text } = open;
+    if (!text.trim()) return;
+    if (text === was && role !== "user") return end();
+    if (!(await octavo.act("edit", { chat, message: id, role, text }))) return;
+    end();
+    octavo.toEnd();
+    octavo.show(chat);
+  }
+  function make({ role, text }) {
+    const isMine = role === "user";
+    const draft = el("textarea", { "aria-label": isMine ? w.edit_said : w.edit_answer, rows: 1 });
     draft.value = text;
+    draft.oninput = () => { keep({ text: draft.value }); fit(draft); };
     draft.onkeydown = (event) => {
       const composing = event.isComposing || event.keyCode === 229;
       if (event.key === "Escape" && !composing) end();
@@ -41,7 +52,7 @@
       event.preventDefault();
     };
     const button = (word, onclick, more) => el("button", { type: "button", onclick, ...more }, word);
-    const [sure, keys] = role === "user" ? [w.ask_again, w.ask_again_keys] : [w.keep, w.keep_keys];
+    const [sure, keys] = isMine ? [w.ask_again, w.ask_again_keys] : [w.keep, w.keep_keys];
     return el("div", { class: "rewrite" }, draft, el("div", { class: "choices" },
       el("small", {}, keys), button(w.cancel, end), button(sure, save, { class: "sure" })));
   }
@@ -53,14 +64,24 @@
   function attach(row, about) {
     const mine = open?.id === about.id && open.chat === octavo.state.chat;
     row.classList.toggle("is-rewriting", mine);
-    if (!mine || row.contains(open.box)) return;
-    row.append(open.box);
-    const draft = open.box.querySelector("textarea");
+    if (!mine || row.contains(box)) return;
+    box ??= make(open);
+    row.append(box);
+    const draft = box.querySelector("textarea");
     fit(draft);
     draft.focus({ preventScroll: true });
     row.scrollIntoView({ block: "nearest" });
   }
-  octavo.rewrite = { start, attach, open: () => open?.id };
+  const forget = (chat) => { if (open?.chat === chat) end(); };
+  // the chat on screen is not there any more; what was written in a private one goes with it
+  function rescue(chat) {
+    const { was, text } = open?.chat === chat ? open : {};
+    forget(chat);
+    if (text === was || chat.startsWith("private-")) return;
+    octavo.writeMore(text);
+    octavo.toast(w.rewrite_rescued);
+  }
+  octavo.rewrite = { start, attach, rescue, forget, open: () => open?.id, chat: () => open?.chat };
   octavo.editLast = () => {
     const { view, chat } = octavo.state;
     const last = view?.chat === chat && !view.busy && view.notes.findLast(({ role }) => role === "user");
