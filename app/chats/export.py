@@ -41,6 +41,7 @@ FILES = """
     WHERE chat = ? AND message IS NOT NULL ORDER BY place
 """
 DOCUMENTS = "SELECT DISTINCT chat, hash FROM attachments WHERE message IS NOT NULL ORDER BY rowid"
+Named = Callable[[str], str]  # what people call a model that has this id
 UNSAFE = re.compile(r'[\x00-\x1f<>:"/\\|?*\u202a-\u202e\u2066-\u2069]+')
 NAME_LENGTH = 80
 
@@ -52,10 +53,10 @@ def export_routes(services: Services) -> list[BaseRoute]:
         name, _, kind = request.path_params["name"].rpartition(".")
         if kind not in KINDS:
             return PlainTextResponse("Octavo exports .json, .md and .zip.", 404)
-        store, files = services.store, services.chats.attachments
+        store, files, named = services.store, services.chats.attachments, services.runtime.name
         try:
             file_name, content = (
-                whole(store, files, kind) if name == "chats" else one(store, files, name, kind)
+                whole(store, files, kind, named) if name == "chats" else one(store, files, name, kind, named)
             )
         except (UnknownChat, StoreError) as error:
             return PlainTextResponse(str(error), 404)
@@ -65,34 +66,38 @@ def export_routes(services: Services) -> list[BaseRoute]:
     return [Route(PATH, give, methods=["GET"])]
 
 
-def one(store: ChatStore, files: Attachments, id: str, kind: str) -> tuple[str, Iterator[str]]:
+def one(
+    store: ChatStore, files: Attachments, id: str, kind: str, named: Named = str
+) -> tuple[str, Iterator[str]]:
     """A chat as a file: its name and its text. Raises UnknownChat."""
     chat = store.chat(id)
     if kind == "zip":
         raise UnknownChat("A chat is exported as .json or .md.")
     if kind == "json":
         return f"{_file_name(chat)}.json", _document(store, files, [id])
-    return f"{_file_name(chat)}.md", iter([markdown(chat, store.tree.open(id).branch)])
+    return f"{_file_name(chat)}.md", iter([markdown(chat, store.tree.open(id).branch, named)])
 
 
-def whole(store: ChatStore, files: Attachments, kind: str) -> tuple[str, Iterator[str] | Iterator[bytes]]:
+def whole(
+    store: ChatStore, files: Attachments, kind: str, named: Named = str
+) -> tuple[str, Iterator[str] | Iterator[bytes]]:
     """All chats as a file: its name and its content."""
     ids = [chat.id for chat in store.chats() if chat.leaf is not None and not chat.is_private]
     day = time.strftime("%Y-%m-%d")
     if kind == "json":
         return f"octavo-{day}.json", _document(store, files, ids)
-    return f"octavo-{day}.zip", _archive(store, ids)
+    return f"octavo-{day}.zip", _archive(store, ids, named)
 
 
-def markdown(chat: Chat, branch: tuple[StoredMessage, ...]) -> str:
+def markdown(chat: Chat, branch: tuple[StoredMessage, ...], named: Named) -> str:
     """The branch on screen, for people."""
     day = time.strftime("%Y-%m-%d", time.localtime(chat.updated))
-    parts = [f"# {chat.title or 'New chat'}", f"*{day}, {chat.model}*" if chat.model else f"*{day}*"]
+    parts = [f"# {chat.title or 'New chat'}", f"*{day}, {named(chat.model)}*" if chat.model else f"*{day}*"]
     if chat.system_prompt:
         parts.append("\n".join(f"> {line}" for line in chat.system_prompt.splitlines()))
     for message in branch:
         if message.role == "user":
-            parts += ["## You", message.text, *map(_named, message.files)]
+            parts += ["## You", message.text, *map(_file, message.files)]
             continue
         said = Split.of(message.text)
         parts.append("## Answer")
@@ -102,7 +107,7 @@ def markdown(chat: Chat, branch: tuple[StoredMessage, ...]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _named(file: Attachment) -> str:
+def _file(file: Attachment) -> str:
     """A file, and which parts of it the model had."""
     is_read = file.parts and file.parts != ((0, 0),)
     return f"*File: {file.name}{f', {in_runs(file.unit, file.parts)} of {file.count}' if is_read else ''}*"
@@ -180,11 +185,11 @@ def _chat(store: ChatStore, id: str, folders: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _archive(store: ChatStore, ids: list[str]) -> Iterator[bytes]:
+def _archive(store: ChatStore, ids: list[str], named: Named) -> Iterator[bytes]:
     """The zip file, as far as it is written after each chat."""
     made, taken = _Outlet(), set()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        for chat, text in _each(ids, lambda id: _marked_down(store, id)):
+        for chat, text in _each(ids, lambda id: _marked_down(store, id, named)):
             name, number = _file_name(chat), 1
             while (full := f"{name} {number}" if number > 1 else name).casefold() in taken:
                 number += 1
@@ -194,9 +199,9 @@ def _archive(store: ChatStore, ids: list[str]) -> Iterator[bytes]:
     yield made.take()
 
 
-def _marked_down(store: ChatStore, id: str) -> tuple[Chat, str]:
+def _marked_down(store: ChatStore, id: str, named: Named) -> tuple[Chat, str]:
     found = store.tree.open(id)
-    return found.chat, markdown(found.chat, found.branch)
+    return found.chat, markdown(found.chat, found.branch, named)
 
 
 def _each(ids: list[str], make: Callable[[str], Any]) -> Iterator[Any]:

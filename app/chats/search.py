@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from unicodedata import combining, normalize
 
 from .database import Database
+from .excerpts import plain
 
 # kana, han, bopomofo, hangul, and what compatibility blocks and the far planes have of them
 CJK = (
@@ -24,6 +25,7 @@ CJK = (
 ALONE = re.compile(f"([{CJK}])")
 TAGS = re.compile(r"</?think>")
 MOST_WORDS, MOST_TITLES, MOST_HITS, MOST_IN_CHAT, MOST_LOOKED_AT = 20, 8, 30, 3, 1000
+LONGEST = 1000  # characters of a piece: its words may stand far apart
 LEAST_BEGUN = 3  # letters of the last word, for others to be found that begin with it
 SAID = """
     SELECT m.id, m.chat, m.role, c.title, c.updated, c.archived
@@ -161,7 +163,11 @@ def _said(db: Database, words: list[str]) -> list[Hit]:
 
 def _hit(row: sqlite3.Row, snippet: str) -> Hit:
     pieces = []
-    for number, part in enumerate(re.split("[\2\3]", TAGS.sub("", snippet.replace(EDGE, "")))):
+    text = TAGS.sub("", snippet.replace(EDGE, ""))
+    begin = max(0, text.find("\2") - LONGEST // 4)
+    text = text[begin : begin + LONGEST]
+    text = plain(text) if row["role"] == "assistant" else text
+    for number, part in enumerate(re.split("[\2\3]", text)):
         if part:
             pieces.append((part, number % 2 == 1))
     chat = row["chat"], row["title"], row["updated"], bool(row["archived"])

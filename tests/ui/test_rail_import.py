@@ -25,9 +25,10 @@ def bring_in(page: Page, file: Path) -> None:
     chooser.value.set_files(file)
 
 
-def test_out_to_a_file_and_in_again(profile: Profile, served: Served, tmp_path: Path) -> None:
+def test_out_to_a_file_and_in_again(profile: Profile, served: Served, second: str, tmp_path: Path) -> None:
     page = profile.open()
     chat = stored(served, "Tea: a / story", "Which tea?", "<think>\nhm\n</think>\n\nGreen tea.")
+    served.services.store.change(chat, model=second)
     for choice, name in (("Export as Markdown", "Tea a story.md"), ("Export as JSON", "Tea a story.json")):
         row = page.locator(f"[data-chat='{chat}']")
         row.hover()
@@ -38,6 +39,7 @@ def test_out_to_a_file_and_in_again(profile: Profile, served: Served, tmp_path: 
         download.value.save_as(tmp_path / name)
     text = (tmp_path / "Tea a story.md").read_text("utf-8")
     assert text.startswith("# Tea: a / story\n") and "## You\n\nWhich tea?\n" in text
+    assert ", Second*\n" in text and chat not in text and second not in text  # names, not ids
     assert "<summary>Thoughts</summary>\n\nhm\n" in text and text.endswith("Green tea.\n")
     assert (
         json.loads((tmp_path / "Tea a story.json").read_text("utf-8"))["chats"][0]["title"]
@@ -47,7 +49,7 @@ def test_out_to_a_file_and_in_again(profile: Profile, served: Served, tmp_path: 
     (tmp_path / "conversations.json").write_text(json.dumps(found))
     (tmp_path / "bad.json").write_text("[")
     for file, said in (
-        ("conversations.json", "1 chats with 1 messages are in."),
+        ("conversations.json", "Chats that came in: 1. Messages in them: 1."),
         ("Tea a story.json", "Nothing new: every chat of this file, 1 in all, was here already."),
         ("bad.json", "can't be read as JSON"),
     ):
@@ -72,7 +74,7 @@ def test_a_document_goes_out_with_its_chat_and_comes_back(page: Page, served: Se
     download.value.save_as(tmp_path / "out.json")
     served.services.chats.delete(chat)
     bring_in(page, tmp_path / "out.json")
-    expect(page.locator("#toast")).to_contain_text("1 chats with 2 messages are in.")
+    expect(page.locator("#toast")).to_contain_text("Chats that came in: 1. Messages in them: 2.")
     page.locator(".chat .open").first.click()
     expect(page.locator("#talk .given li")).to_have_text("book.txt2 lines · read whole")
     stream = say(page, served, "And folded?")

@@ -58,6 +58,20 @@ def test_found_and_marked(store: ChatStore, said: str, wanted: str, shown: str) 
     assert (hit.chat, hit.message, hit.role, marked(hit)) == (chat, reply, "assistant", shown)
 
 
+def test_an_answer_is_shown_without_markdown_and_what_was_asked_as_it_was(store: ChatStore) -> None:
+    said = "## Sizes\n\n- an **octavo** of `16` pages"
+    say(store, said, said, title="x")
+    answer, question = look(store, "octavo")
+    assert marked(answer) == "Sizes\n\n• an [octavo] of 16 pages"
+    assert marked(question) == said.replace("octavo", "[octavo]")
+
+
+def test_words_that_stand_far_apart(store: ChatStore) -> None:
+    say(store, "q", "*" * 500_000 + " walnut " + "*_" * 500_000, title="x")
+    (hit,) = look(store, "walnut")
+    assert ("walnut", True) in hit.pieces and sum(len(text) for text, _ in hit.pieces) <= 1000
+
+
 def test_no_part_of_a_word_and_no_other_order(store: ChatStore) -> None:
     say(store, "concatenate", "文中", title="x")
     assert look(store, "cat") == [] and look(store, "中文") == [] and look(store, "co") == []
