@@ -59,11 +59,13 @@ class Imported:
 
 
 class Importer:
-    """Takes one file at a time. Any thread may call. `share`: how much of it was read, from 0 to 1."""
+    """Takes one file at a time. Any thread may call. `share`: how much of it was read, from 0 to 1; or, where
+    it `is_undone`, how much of what had come in is removed again.
+    """
 
     def __init__(self, store: ChatStore, files: Attachments, home: Home) -> None:
         self._store, self._files, self._folder = store, files, home / "cache"
-        self._busy, self._is_stopped, self.share = threading.Lock(), False, 0.0
+        self._busy, self._is_stopped, self.share, self.is_undone = threading.Lock(), False, 0.0, False
         for old in self._folder.glob("import-*"):  # of a program that was killed
             old.unlink(missing_ok=True)
 
@@ -71,7 +73,7 @@ class Importer:
         """Bring in what a file holds. Raises AppError, and nothing is there."""
         if not self._busy.acquire(blocking=False):
             raise NotImported("Another file is being imported. Wait until it is done.")
-        self._is_stopped, self.share = False, 0.0
+        self._is_stopped, self.share, self.is_undone = False, 0.0, False
         try:
             try:
                 self._store.forget_hidden()  # of a program that was killed, or of a full disk
@@ -80,7 +82,8 @@ class Importer:
                 self._tell(1.0)
                 self._store.file.transact(lambda db: db.execute(SHOW))
             except BaseException:
-                self._store.forget_hidden()
+                self.is_undone = True
+                self._store.forget_hidden(self._note)
                 raise
             finally:
                 self._store.file.transact(lambda db: set_pace(db, is_much=False))
@@ -111,8 +114,11 @@ class Importer:
             self._files.let_go(intake.texts.values())
         return Imported(**intake.counts)
 
-    def _tell(self, share: float) -> None:
+    def _note(self, share: float) -> None:
         self.share = share
+
+    def _tell(self, share: float) -> None:
+        self._note(share)
         if self._is_stopped:
             raise NotImported(STOPPED)
 
@@ -207,7 +213,7 @@ def import_routes(services: Services) -> list[BaseRoute]:
     def follow(request: Request) -> Response:
         if request.method == "DELETE":
             importer.stop()
-        return JSONResponse({"share": importer.share})
+        return JSONResponse({"share": importer.share, "undone": importer.is_undone})
 
     return [
         Route(PATH, receive, methods=["POST"]),

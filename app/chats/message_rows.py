@@ -104,13 +104,15 @@ def copy_row(db: Database, table: str, row: dict[str, Any]) -> int:
 def remove_some(db: Database, chats: str, values: Sequence[str] = ()) -> bool:
     """Remove some messages of the chats that a query names, at last the chats; whether more is to be done."""
     some = f"SELECT id, length(text) FROM messages WHERE chat IN ({chats}) LIMIT {AT_ONCE // ROW}"
-    most = AT_ONCE
+    ids, most = [], AT_ONCE
     for id, length in db.execute(some, values).fetchall():
-        db.execute("DELETE FROM messages WHERE id = ?", [id])
+        ids.append(id)
         if (most := most - length - ROW) <= 0:
-            return True
-    db.execute(f"DELETE FROM chats WHERE id IN ({chats})", values)
-    return False
+            break
+    db.execute("DELETE FROM messages WHERE id IN (SELECT value FROM json_each(?))", [json.dumps(ids)])
+    if most > 0:
+        db.execute(f"DELETE FROM chats WHERE id IN ({chats})", values)
+    return most <= 0
 
 
 def turn_to(db: Database, chat: str, message: int | None) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ UNUSED = """
     SELECT id FROM chats WHERE leaf IS NULL AND NOT deleted AND folder IS NULL AND preset = '' AND
     sampling = '{}' AND own_model = ''
 """
+# of those that were coming in, as many as are removed in about 50 ms
+HIDDEN = "SELECT id FROM chats WHERE deleted = 2 ORDER BY rowid DESC LIMIT 200"
 CUT_OFF = "UPDATE messages SET finish = ? WHERE finish IS NULL"  # answers of a program that was killed
 LAST_KEPT = 2**52  # ids of private messages are larger; a browser's numbers are exact up to 2**53
 
@@ -126,16 +129,20 @@ class ChatStore:
             pass
         self.place(id).purge()
 
-    def forget_hidden(self) -> None:
-        """Remove chats that were coming in and shall not; of some there may be a part."""
-        some = "SELECT id FROM chats WHERE deleted = 2 ORDER BY rowid DESC LIMIT 5"
+    def forget_hidden(self, tell: Callable[[float], None] = lambda share: None) -> None:
+        """Remove chats that were coming in and shall not; of some there may be a part. Others can work in
+        between; `tell` is given the share that is gone.
+        """
 
-        def are_left(db: Database) -> bool:
-            return db.execute(some).fetchone() is not None
+        def count(db: Database) -> int:
+            return int(db.execute("SELECT count(*) FROM chats WHERE deleted = 2").fetchone()[0])
 
-        if self._file.read(are_left):
-            while self._file.transact(lambda db: remove_some(db, some) or are_left(db)):
-                pass
+        before = left = self._file.read(count)
+        while left:
+            tell(1 - left / before)
+            self._file.transact(lambda db: remove_some(db, HIDDEN))
+            left = self._file.read(count)
+        if before:
             self._file.purge()
 
     def close(self) -> None:

@@ -223,10 +223,10 @@ def test_it_says_how_far_it_is_and_can_be_stopped(store: ChatStore, home: Home) 
     importer = Importer(store, Attachments(home / FOLDER, store.place), home)
     path, shares = importer.place(), []
     path.write_text(json.dumps(many(2000)))
-    written = store.file.transact
+    written, undone = store.file.transact, []
 
     def transact(work: Any) -> Any:
-        shares.append(importer.share)
+        (undone if importer.is_undone else shares).append(importer.share)
         if len(shares) == 3:
             importer.stop()
         return written(work)
@@ -235,6 +235,7 @@ def test_it_says_how_far_it_is_and_can_be_stopped(store: ChatStore, home: Home) 
     with pytest.raises(AppError, match="import was stopped"):
         importer.take(path)
     assert 0 == shares[0] < shares[1] <= shares[2] < 1
+    assert undone == sorted(undone) and 0 == undone[0] < undone[-1] < 1 and len(undone) < 20
     assert store.file.read(lambda db: db.execute("SELECT count(*) FROM chats").fetchone()[0]) == 0
     assert importer.take(path).chats == 2000 and importer.share == 1
 

@@ -15,9 +15,9 @@
     let isStopped = false;
     const stop = () => { isStopped = true; fetch("import", { method: "DELETE" }); };
     async function follow() { // until the answer is there
-      const { share } = await fetch("import").then((answer) => answer.json()).catch(() => ({ share: 0 }));
+      const { share, undone } = await fetch("import").then((answer) => answer.json()).catch(() => ({ share: 0 }));
       if (call.readyState === XMLHttpRequest.DONE) return;
-      if (isStopped) tell(w.import_stopping, share);
+      if (isStopped || undone) tell(w.import_stopping, undone ? share : 0);
       else tell(w.import_sorting, share, stop);
       setTimeout(follow, LOOK_MS);
     }
