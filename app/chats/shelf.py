@@ -76,7 +76,7 @@ class Shelf:
             rows=tuple(marked),
             total=len(rows),
             folders=folders,
-            archived=sum(chat.archived for chat in chats.values()),
+            archived=sum(chat.archived and chat.said for chat in chats.values()),
             busy=tuple(sorted(busy)),
             here=mine and replace(mine, busy=here in busy),
         )

@@ -132,6 +132,38 @@ def test_a_new_folder_stays_beside_the_chats(page: Page, served: Served) -> None
     served.services.shelf.delete_folder(folder or "")
 
 
+def test_a_folder_without_a_name_of_its_own_is_refused_beside_the_name(page: Page, served: Served) -> None:
+    served.services.shelf.make_folder("Kitchen")
+    page.locator("#list-menu").click()
+    page.get_by_role("menuitem", name="New folder…").click()
+    box = page.get_by_role("textbox", name="Name of the folder")
+    oops = page.get_by_role("dialog").get_by_role("alert")
+    for name, said in (("", "Write a name first"), (" kitchen", "There is a folder “kitchen” already.")):
+        box.fill(name)
+        page.keyboard.press("Enter")
+        expect(oops).to_contain_text(said)
+        expect(box).to_be_focused()
+    box.fill("Cellar")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.locator(".chats .place", has_text="Cellar").get_by_role("button").click()
+    page.locator("#folder-menu").click()
+    page.get_by_role("menuitem", name="Name and prompt…").click()
+    page.get_by_role("textbox", name="System prompt").fill("You are a cook.")
+    box.fill("Kitchen")
+    page.get_by_role("button", name="Save").click()
+    expect(oops).to_have_text("There is a folder “Kitchen” already.")
+    box.fill("Attic")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Attic")).to_be_visible()
+    expect(page.locator(".notice:not(.fit)")).to_be_hidden()
+    folders = served.services.shelf.look("", 0, "").folders
+    assert [(each.name, each.system_prompt) for each in folders] == [
+        ("Attic", "You are a cook."),
+        ("Kitchen", ""),
+    ]
+
+
 def test_folders(page: Page, served: Served) -> None:
     chat = titled(page, served, "Soup")
     menu(page, chat, "Move to folder…")

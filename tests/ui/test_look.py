@@ -65,6 +65,37 @@ def test_a_narrow_screen(served: Served, new_profile: NewProfile) -> None:
     expect(page.locator("#rail-part")).not_to_be_in_viewport()
 
 
+# what can be pressed or written into, and lies below the line that says what was done
+COVERED = """() => { const toast = document.getElementById("toast").getBoundingClientRect();
+    const isInFront = document.documentElement.classList.contains("drawer-open");
+    const place = document.querySelector(isInFront ? "#rail-part" : "body");
+    const pressed = [...place.querySelectorAll(":is(button, input, textarea, select):not(#toast *)")]
+        .filter(each => each.checkVisibility({ visibilityProperty: true }));
+    const isBelow = ({ left, right, top, bottom }) => left < toast.right && right > toast.left
+        && top < toast.bottom && bottom > toast.top;
+    return pressed.filter(each => isBelow(each.getBoundingClientRect())).map(each => each.outerHTML) }"""
+MIDDLE = "e => { const { left, right } = e.getBoundingClientRect(); return (left + right) / 2 }"
+
+
+def test_what_is_said_for_a_moment_covers_nothing_one_needs(page: Page) -> None:
+    """In the middle of the page, wherever the list is."""
+    toast = page.locator("#toast")
+    page.evaluate(
+        "octavo.toast('“A chat with a title that has some words” is deleted.', { label: 'Undo', run() {} })"
+    )
+    for width, is_open in ((1600, True), (1600, False), (390, True), (390, False)):
+        page.set_viewport_size({"width": width, "height": 844})
+        if page.locator("#rail-part").is_visible() != is_open:
+            page.keyboard.press("Control+b")
+        page.locator("#rail-part").evaluate("e => Promise.all(e.getAnimations().map(each => each.finished))")
+        for name in ("chat",) if is_open and width == 390 else ("chat", "models", "settings"):
+            page.evaluate("name => octavo.turnPage(name)", name)
+            part = page.locator("#page" if name == "chat" else f"#{name}-part")
+            expect(part).to_be_visible()
+            assert toast.evaluate(MIDDLE) == pytest.approx(part.evaluate(MIDDLE), abs=1)
+            assert name != "chat" or page.evaluate(COVERED) == []  # the other pages scroll below it
+
+
 @pytest.mark.parametrize("width", [768, 1280])
 @pytest.mark.parametrize(
     ("language", "words"), [("en", "/ anywhere else jumps to this box"), ("zh-CN", "在别处按 / 跳到输入框")]

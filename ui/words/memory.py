@@ -82,6 +82,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "mem_use": ("The pool in the last three minutes", "内存池：最近三分钟"),
     "mem_use_text": ("{used} % in use, {cached} % kept for later.", "使用中 {used}%，留作复用 {cached}%。"),
     "mem_chats": ("What each chat takes", "每个对话的占用"),
+    "mem_chats_text": (
+        "Only chats of which something lies in the pool now, and API requests. The list of chats has all.",
+        "只列出目前在内存池中有内容的对话和 API 请求；全部对话见对话列表。",
+    ),
     "mem_chats_none": ("Nothing is kept yet.", "目前还没有保留任何内容。"),
     "mem_chat": ("Chat", "对话"),
     "mem_blocks": ("Blocks", "块"),

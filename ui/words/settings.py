@@ -12,11 +12,15 @@ FIELDS: dict[str, tuple[str, str]] = {
         "每个新对话最先告诉模型的话。留空则用模型自带的提示词。",
     ),
     "set_context_length": ("Longest chat, in tokens", "对话长度上限（token）"),
-    "set_context_length_text": ("Empty: what fits into memory.", "留空则取内存容得下的长度。"),
+    "set_context_length_text": (
+        "From 512. Empty: what fits into memory.",
+        "至少 512；留空则取内存容得下的长度。",
+    ),
     "set_num_chats": ("Chats at once", "同时对话数"),
     "set_num_chats_text": (
-        "For so many chats of full length memory is set aside; more than that wait or share.",
-        "为这么多个完整长度的对话预留内存，超出的等待或共享。",
+        "For so many chats of full length memory is set aside, which is room for more short ones. What is "
+        "beyond it waits or shares.",
+        "为这么多个完整长度的对话预留内存，较短的可容纳更多；超出的等待或共享。",
     ),
     "set_keep_alive": ("Unload an idle model after this many minutes", "模型闲置多少分钟后卸载"),
     "set_keep_alive_text": (

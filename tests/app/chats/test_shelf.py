@@ -71,6 +71,15 @@ def test_pinned_first_then_the_newest(shelf: Shelf) -> None:
     assert rows(shelf) == [private, three, two, one]
 
 
+def test_what_is_counted_is_what_stands_there(shelf: Shelf) -> None:
+    """An archived chat whose messages were all removed stands nowhere."""
+    chats = [said(shelf, text) for text in ("one", "two")]
+    for chat in chats:
+        shelf.archive(chat, True)
+    shelf._chats.remove(chats[0], shelf._chats.view(chats[0]).messages[0].id)
+    assert rows(shelf, ARCHIVE) == chats[1:] and shelf.look("", 9, "").archived == 1
+
+
 def test_folders_and_the_archive_are_places_of_their_own(shelf: Shelf) -> None:
     one, two, three = (said(shelf, text) for text in ("one", "two", "three"))
     recipes = shelf.make_folder("  Recipes \n of ours")

@@ -49,7 +49,7 @@ const tiers = section(w.mem_tiers, tiersTable, el("p", { class: "soft small" }, 
   el("div", { class: "row" }, clearDisk, el("p", { id: "clear-text", class: "soft" }, w.mem_clear_text)));
 const present = el("div", { class: "present" },
   section(w.mem_map, maps, legend),
-  section(w.mem_chats, table, nothing),
+  section(w.mem_chats, el("p", { class: "soft small" }, w.mem_chats_text), table, nothing),
   el("div", { class: "pair" }, section(w.mem_speed, speed.root), section(w.mem_batch, batch.root)),
   section(w.mem_use, use.root),
   section(w.mem_plan, facts, reasons));

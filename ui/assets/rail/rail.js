@@ -4,7 +4,8 @@ const { el, tool, icon, mark, fill, number, words: w } = octavo;
 const DAY_MS = 86_400_000;
 const MORE_ROWS = 100, NEAR_END = 400; // rows; pixels
 const BIN_MS = 15_000; // a deleted chat is gone for good by then
-const unread = new Set();
+const UNREAD = ["octavo.unread", "sessionStorage"]; // so that a reload leaves the marks
+const unread = new Set(octavo.kept(...UNREAD)?.split(" "));
 let busyBefore = [];
 let renaming = null;
 let drawn = "";
@@ -54,10 +55,19 @@ async function beginPrivate() {
   if (answer) octavo.show(answer.chat);
   octavo.closeDrawer();
 }
-// a question with a line to write into; `then` is given what stands there
-function askName(title, value, then, ...body) {
-  const box = el("input", { value, "aria-label": w.folder_name, maxlength: 100, autofocus: true });
-  octavo.question({ title, body: [box, ...body], yes: w.save, run: () => then(box.value) });
+// a question for a name; `save` does one of the server's ACTS with it. What it refuses is said below the name.
+function askName(title, value, save, ...body) {
+  const oops = el("p", { id: "name-oops", class: "oops", role: "alert" });
+  const about = { "aria-label": w.folder_name, "aria-describedby": oops.id, maxlength: 100, autofocus: true };
+  const box = el("input", { value, ...about });
+  async function run() {
+    const { error } = await save(box.value);
+    oops.textContent = octavo.said(error) ?? "";
+    if (error) box.focus();
+    else octavo.browse({});
+    return !error;
+  }
+  octavo.question({ title, body: [box, oops, ...body], yes: w.save, run });
   box.onkeydown = (event) => {
     if (event.key !== "Enter") return;
     event.preventDefault(); // or it would press the button that is given the focus
@@ -66,8 +76,9 @@ function askName(title, value, then, ...body) {
   box.select();
 }
 const newFolder = (then = () => go("")) => askName(w.new_folder_title, "", async (name) => {
-  const answer = await octavo.act("new_folder", { name });
-  if (answer) then(answer.folder);
+  const answer = await octavo.quietly("new_folder", { name });
+  if (!answer.error) then(answer.folder);
+  return answer;
 });
 const download = (path) => el("a", { href: path, download: "" }).click();
 function listMenu() {
@@ -83,7 +94,7 @@ function folderMenu(folder, button) {
   const prompt = el("textarea", { rows: 5, "aria-label": w.folder_prompt, placeholder: w.folder_prompt });
   prompt.value = folder.system_prompt;
   const note = el("p", {}, w.folder_prompt_text);
-  const save = (name) => octavo.act("change_folder", { folder: folder.id, name, prompt: prompt.value });
+  const save = (name) => octavo.quietly("change_folder", { folder: folder.id, name, prompt: prompt.value });
   octavo.menu(button, [
     ["pen", w.folder_change, () => askName(w.folder_change, folder.name, save, note, prompt)],
     ["bin", w.folder_delete, () => octavo.act("delete_folder", { folder: folder.id })],
@@ -174,7 +185,8 @@ function row(chat, isCurrent) {
 }
 function place(name, label, count, id) {
   const open = el("button", { type: "button", class: "open", onclick: () => go(id) }, icon(name));
-  open.append(el("span", { class: "title" }, label), el("span", { class: "count" }, number(count)));
+  const many = { class: "count", title: fill(w.place_count, { count: number(count) }) };
+  open.append(el("span", { class: "title" }, label), el("span", many, number(count)));
   return el("div", { class: "chat place", "data-place": id }, open);
 }
 function placeHead({ place: id, folders }) {
@@ -196,6 +208,8 @@ function news({ busy }, chat) {
   for (const id of busyBefore) if (!busy.includes(id)) unread.add(id);
   busyBefore = busy;
   unread.delete(chat);
+  const [key, place] = UNREAD, now = [...unread].join(" ") || null;
+  if (now !== octavo.kept(key, place)) octavo.keep(key, now, place);
 }
 function rows({ chats, shelf, chat, page }) {
   const nodes = shelf.place
