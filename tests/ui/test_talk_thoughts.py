@@ -5,6 +5,12 @@ from __future__ import annotations
 from playwright.sync_api import Page, expect
 
 from tests.ui.conftest import NewProfile, Served, answer, say
+from tests.ui.test_chat_page import WATCHED
+
+# what the page was told comes once more
+ANEW = """() => { const { view } = octavo.state;
+    octavo.set({ view: { ...view, notes: structuredClone(view.notes) } });
+    return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))) }"""
 
 
 def test_thoughts_are_folded_and_shown_on_request(page: Page, served: Served) -> None:
@@ -30,6 +36,10 @@ def test_thoughts_are_folded_and_shown_on_request(page: Page, served: Served) ->
     expect(answer(page)).to_have_text("Four.")
     expect(thoughts.locator("summary")).to_contain_text("Thought for ")
     expect(thoughts.locator(".text")).to_be_hidden()
+    expect(page.locator("#talk .bot-row [data-tool=again]")).to_be_visible()  # all is drawn
+    page.evaluate(WATCHED, "#talk")
+    page.evaluate(ANEW)
+    assert page.evaluate("touched") == []
 
 
 def test_a_copied_answer_has_no_thoughts(served: Served, new_profile: NewProfile) -> None:

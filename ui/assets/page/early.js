@@ -50,6 +50,10 @@ window.octavo = (() => {
     node.append(...children);
     return node;
   };
+  // set what differs: every change of the page is seen by those who watch it
+  const adjust = (node, values) => {
+    for (const [name, value] of Object.entries(values)) if (node[name] !== value) node[name] = value;
+  };
   const svg = (tag, props) => {
     const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const [name, value] of Object.entries(props)) node.setAttribute(name, value);
@@ -91,7 +95,7 @@ window.octavo = (() => {
     if (!again.checkVisibility()) again.parentNode.querySelector("button").focus(); // it is seen beside the cursor
     again.focus();
   };
-  const shared = { words, state, set, use, fill, number, el, tool, icon, mark, redraw };
+  const shared = { words, state, set, use, fill, number, el, adjust, tool, icon, mark, redraw };
   return { ...shared, kept, keptKeys, keep, chosenLanguage, setLanguage };
 })();
 

@@ -1,7 +1,7 @@
 // The page's line to the server; runs inside the rail's component. Three ways: the event "show" mirrors one
 // chat into the page until its answer ends, server.act does something, server.frame says what changed in
 // the list of chats and the model's state. The open chat stands in the address, so a reload finds it again.
-// A hidden tab gives its stream back: browsers allow six for each host.
+// A hidden tab has no stream: browsers allow six for each host.
 const WINDOW = 40; // messages on the page
 const QUICK_MS = 1000, CALM_MS = 3000; // between two looks
 const SILENT_MS = 5000; // a stream that says nothing for so long is asked for again
@@ -107,6 +107,10 @@ async function refresh() {
   timer = setTimeout(refresh, calm ? CALM_MS : QUICK_MS);
 }
 
+function begin() {
+  request(octavo.state.chat);
+  refresh();
+}
 let arrived = null;
 octavo.use(({ view, chat }) => {
   if (view === arrived) return;
@@ -116,8 +120,10 @@ octavo.use(({ view, chat }) => {
   document.documentElement.classList.add("is-ready");
   if (view.ask === asked) {
     clearTimeout(again);
-    if (!before || view.chat !== chat) turnTo(view.chat, false); // another: the wanted one is not there
-    else if (isOutdated || before.busy !== view.busy) { // "still answering", for instance
+    if (!before || view.chat !== chat) {
+      turnTo(view.chat, false);
+      if (view.chat !== chat) octavo.rewrite.rescue(chat); // the wanted one is not there
+    } else if (isOutdated || before.busy !== view.busy) { // "still answering", for instance
       isOutdated = false;
       octavo.set({ notice: null });
     }
@@ -125,13 +131,11 @@ octavo.use(({ view, chat }) => {
 });
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) return trigger("leave");
-  request(octavo.state.chat);
-  refresh();
+  begin();
 });
 addEventListener("popstate", ({ state }) => {
   const { chat = "", page = "chat" } = state ?? {};
   if (page === "chat" || chat !== octavo.state.chat) octavo.show(chat, { push: false });
   octavo.turnPage(page, { push: false });
 });
-request(octavo.state.chat);
-refresh();
+if (!document.hidden) begin(); // one that is opened behind another waits until it is seen

@@ -3,7 +3,7 @@
 // foot.js, rewrite.js), below all what waits (line.js). Runs early; the Chatbots are found when they appear.
 (() => {
   const NEAR = 48, FAR = 200; // pixels from the end
-  const { el, fill, number, words: w } = octavo;
+  const { el, adjust, fill, number, words: w } = octavo;
   const pane = () => document.getElementById("talk");
   const turn = () => document.querySelector("#now .message-wrap"); // the last one
   const messages = () => document.querySelectorAll("#talk .message-row");
@@ -68,26 +68,35 @@
       if (each.dataset.wide === "true") each.tabIndex = 0;
     }
   }
+  function label(row, { role, streaming }) {
+    const name = role === "user" ? w.you : w.answer; // Gradio's own repeats the whole message
+    const said = row.querySelector("[data-testid]");
+    if (said) adjust(said, { role: "group", ariaLabel: name });
+    row.classList.toggle("is-growing", streaming);
+  }
+  // what stands below it, anew if it says something else now
   function drawFoot(row, about, isLast, busy) {
     const reading = octavo.speech?.reading() === about.id;
     const { chat, status } = octavo.state;
     const sign = JSON.stringify([chat, about, isLast, busy, reading, status?.name]);
     const old = row.querySelector(":scope > .foot");
     if (old && row.octavoSign === sign) return;
-    const focused = old?.contains(document.activeElement) && document.activeElement.dataset.tool;
+    const held = old?.contains(document.activeElement) && document.activeElement.dataset.tool;
     old?.remove();
     row.octavoSign = sign;
     row.append(octavo.foot(row, about, isLast, busy));
-    const wanted = octavo.focusOn?.message === about.id ? octavo.focusOn.name : focused;
+    focusFoot(row, about.id, held);
+  }
+  // put the cursor where somebody asked for it, or where it was: on the tool called `held`
+  function focusFoot(row, id, held) {
+    const isAsked = octavo.focusOn?.message === id;
+    const wanted = isAsked ? octavo.focusOn.name : held;
+    if (isAsked) octavo.focusOn = null;
+    if (!wanted) return;
     const find = (which) => row.querySelector(`.foot [data-tool${which}]:enabled`);
     const next = find(`="${wanted}"`) ?? find("");
-    if (wanted && !next) octavo.toDraft();
-    else if (wanted) next.focus();
-    if (wanted && wanted !== focused) octavo.focusOn = null;
-    const who = about.role === "user" ? w.you : w.answer; // Gradio's own label repeats the whole message
-    const said = row.querySelector("[data-testid]");
-    if (said && said.ariaLabel !== who) Object.assign(said, { role: "group", ariaLabel: who });
-    row.classList.toggle("is-growing", about.streaming);
+    if (next) next.focus();
+    else octavo.toDraft();
   }
   // what has the cursor inside an answer: as it grows, Gradio draws its last paragraph anew
   let held = null;
@@ -110,7 +119,7 @@
     if (rows.length !== notes.length) return; // the other half of this update is still to come
     const compared = notes.filter(({ beside }) => beside).length;
     turn()?.classList.toggle("is-comparing", compared > 0);
-    if (turn()) turn().dataset.beside = compared;
+    if (turn()) adjust(turn().dataset, { beside: String(compared) });
     const { chat, status } = octavo.state;
     const all = [chat, busy, status?.name, rows.length, octavo.rewrite.open(), octavo.speech?.reading()];
     const sign = JSON.stringify(all);
@@ -120,6 +129,7 @@
       row.octavoAbout = about;
       touched.delete(row);
       row.classList.toggle("beside", about.beside);
+      label(row, about);
       octavo.drawThoughts(row, about);
       drawFoot(row, about, place === rows.length - 1, busy);
       octavo.rewrite.attach(row, about);
@@ -135,11 +145,8 @@
     const box = pane();
     if (!box || !view) return;
     if (!earlier.isConnected) box.prepend(earlier);
-    earlier.hidden = !view.earlier;
-    const label = fill(w.earlier, { count: number(view.earlier) });
-    if (earlier.textContent !== label) earlier.textContent = label; // a change calls this function again
-    const log = { role: "log", ariaLive: "polite", ariaLabel: w.conversation }; // one for both Chatbots
-    if (box.role !== log.role) Object.assign(box, log);
+    adjust(earlier, { hidden: !view.earlier, textContent: fill(w.earlier, { count: number(view.earlier) }) });
+    adjust(box, { role: "log", ariaLive: "polite", ariaLabel: w.conversation }); // one for both Chatbots
     watchSizes(box);
     decorate(view);
     octavo.drawLine(view, box);

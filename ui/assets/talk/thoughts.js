@@ -1,7 +1,7 @@
 // What a model thought before it answered, folded above the answer with the time it took. The text is fetched
 // when somebody wants to see it, and while it grows only what is new of it. Runs early.
 (() => {
-  const { el, fill, number, words: w } = octavo;
+  const { el, adjust, fill, number, words: w } = octavo;
   const opened = new Set(); // messages whose thoughts are unfolded
 
   function make(about) {
@@ -37,9 +37,8 @@
     const { seconds, growing } = about.thoughts;
     box.about = about;
     box.classList.toggle("is-growing", growing);
-    box.hurry.hidden = !growing;
-    const label = fill(growing ? w.thinking : w.thought, { value: number(seconds, 1) });
-    if (box.label.textContent !== label) box.label.textContent = label;
+    adjust(box.hurry, { hidden: !growing });
+    adjust(box.label, { textContent: fill(growing ? w.thinking : w.thought, { value: number(seconds, 1) }) });
     fetchRest(box);
   };
 })();
