@@ -42,7 +42,8 @@ def install(root: Path, options: list[str]) -> int:
             before = read_manifest(places.manifest) or Manifest(folders=tuple(made))
             write_manifest(places.manifest, before)
             version = places.program / folder_name(root)
-            copy_program(root, version)
+            with Step(f"Copying the program to {version}"):
+                copy_program(root, version)
             _set_up(version)
             _switch(places, version, before)
             _remove_others(places, version)
@@ -76,9 +77,10 @@ def _switch(places: Places, version: Path, before: Manifest) -> None:
     write_manifest(places.manifest, noted)
     if before.version not in ("", version.name):
         end_running(octavo_home())
-    for entry in wanted:
-        place(entry)
-    write_manifest(places.manifest, replace(noted, version=version.name))
+    with Step("Making the menu entry and the word `octavo`"):
+        for entry in wanted:
+            place(entry)
+        write_manifest(places.manifest, replace(noted, version=version.name))
 
 
 def _whole(entry: Entry, places: Places) -> Path:
@@ -95,8 +97,13 @@ def _is_ours(entry: Entry, places: Places, before: Manifest) -> bool:
 
 
 def _remove_others(places: Places, version: Path) -> None:
-    for path in places.program.iterdir():
-        if path.is_dir() and path != version and path.name not in KEPT:
+    others = [
+        path
+        for path in places.program.iterdir()
+        if path.is_dir() and path != version and path.name not in KEPT
+    ]
+    for path in others:
+        with Step(f"Removing the version before, {path.name}"):
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .console import say, size
+from .console import Step, say, size
 from .errors import SetupError
 from .lock import locked
 from .manifest import Manifest, mind_home, read_manifest
@@ -81,7 +81,7 @@ def _remove(path: Path) -> int:
 
 def _remove_program(places: Places, manifest: Manifest, system: str = sys.platform) -> int:
     files, last = [Path(name) for name in manifest.files], (places.manifest, places.lock)
-    with locked(places.lock):
+    with locked(places.lock), Step(f"Removing the program from {places.program}"):
         freed = sum(_remove(path) for file in files for path in (file, draft_of(file)))
         if system == "win32":  # where this very Python can't be removed while it runs
             freed += used(places.program)
@@ -109,4 +109,5 @@ def _remove_data(home: Path) -> int:
     if chosen or home.is_symlink():
         say(f"You chose the folder {home} yourself, so it is yours to delete.")
         return 0
-    return _remove(home)
+    with Step(f"Removing your chats, models and settings from {home}"):
+        return _remove(home)

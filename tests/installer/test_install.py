@@ -78,13 +78,19 @@ def test_a_damaged_program_is_repaired(person: Person) -> None:
     assert person.octavo("run") == "one: run"
 
 
-def test_an_upgrade_keeps_data_and_leaves_no_old_program(person: Person) -> None:
+def test_an_upgrade_keeps_data_and_leaves_no_old_program(
+    person: Person, capsys: pytest.CaptureFixture[str]
+) -> None:
     person.install()
+    (before,) = versions(person)
     (person.data / "models").mkdir(parents=True)
     (person.data / "chats.db").write_text("chats")
     person.write("two")
     person.install()
     assert person.octavo("run") == "two: run" and len(versions(person)) == 1
+    said = capsys.readouterr().out
+    steps = ("Copying the program to", "Making the menu entry", f"Removing the version before, {before}")
+    assert all(f"  {step}" in said for step in steps)
     assert (person.data / "chats.db").read_text() == "chats"
 
 

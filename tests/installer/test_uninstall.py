@@ -41,7 +41,11 @@ def test_data_goes_if_it_is_said(
 ) -> None:
     uninstall(options)
     assert installed.owns() == (set() if "delete" in options else {".local", ".local/share", *DATA})
-    freed = [line for line in capsys.readouterr().out.splitlines() if line.endswith(" freed.")]
+    said = capsys.readouterr().out
+    assert f"  Removing the program from {installed.places.program}: done in" in said
+    data_goes = f"  Removing your chats, models and settings from {installed.data}: done in" in said
+    assert data_goes == ("delete" in options)
+    freed = [line for line in said.splitlines() if line.endswith(" freed.")]
     assert float(freed[0].split()[0]) >= (5 if "delete" in options else 0)
 
 
