@@ -18,19 +18,33 @@ from ..settings import program_version
 Option = tuple[str, dict[str, Any]]
 
 
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty.")
+    return text
+
+
 def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
+    if not _filled(text).isdecimal() or len(text) > 5 or int(text) > 65535:
         raise argparse.ArgumentTypeError(
-            f"port is {text}; it must lie between 1 and 65535, or be 0 for a free one."
+            f"port is {text:.50}; it must lie between 1 and 65535, or be 0 for a free one."
         )
     return int(text)
+
+
+def _path(text: str) -> Path:
+    return Path(_filled(text))  # "" would mean this folder
 
 
 # after `models`, too, where what was said before must stay
 JSON: Option = "--json", {"action": "store_true", "default": argparse.SUPPRESS, "help": "one JSON object"}
 MODEL: Option = (
     "--model",
-    {"metavar": "ID", "help": "an id from `octavo models`, or a GGUF file's or folder's path"},
+    {
+        "type": _filled,
+        "metavar": "ID",
+        "help": "an id from `octavo models`, or a GGUF file's or folder's path",
+    },
 )
 QUANTIZATION: Option = (
     "--quantization",
@@ -41,9 +55,13 @@ QUANTIZATION: Option = (
 )
 VARIANT: Option = (
     "--variant",
-    {"metavar": "FORMAT", "help": "as in `octavo models show ID`; for pull, else what suits this machine"},
+    {
+        "type": _filled,
+        "metavar": "FORMAT",
+        "help": "as in `octavo models show ID`; for pull, else what suits this machine",
+    },
 )
-ID: Option = "id", {"help": "as in `octavo models`"}
+ID: Option = "id", {"type": _filled, "help": "as in `octavo models`"}
 END = "`python3 -m installer uninstall`, in Octavo's folder, takes away what its `install` put elsewhere."
 # words -> what --help says, options
 WORDS: dict[str, tuple[str, tuple[Option, ...]]] = {
@@ -68,13 +86,13 @@ WORDS: dict[str, tuple[str, tuple[Option, ...]]] = {
     "key": ("print the key that API clients send", ()),
     "inspect": (
         "what is in a model file or folder, without loading it",
-        (("path", {"type": Path, "help": "a GGUF file, or a folder with safetensors"}), JSON),
+        (("path", {"type": _path, "help": "a GGUF file, or a folder with safetensors"}), JSON),
     ),
     "perplexity": (
         "how well a model foretells a text",
         (
-            ("model", {"metavar": "PATH_OR_ID", "help": "as for `octavo chat --model`"}),
-            ("--text", {"type": Path, "required": True, "metavar": "FILE", "help": "a text in UTF-8"}),
+            ("model", {"type": _filled, "metavar": "PATH_OR_ID", "help": "as for `octavo chat --model`"}),
+            ("--text", {"type": _path, "required": True, "metavar": "FILE", "help": "a text in UTF-8"}),
             QUANTIZATION,
             JSON,
         ),
@@ -84,12 +102,15 @@ WORDS: dict[str, tuple[str, tuple[Option, ...]]] = {
     "models list": ("list them; so does `octavo models` alone", (JSON,)),
     "models pull": (
         "fetch a model",
-        (("id", {"help": "as in `octavo models`, or OWNER/NAME of the Hugging Face hub"}), VARIANT),
+        (
+            ("id", {"type": _filled, "help": "as in `octavo models`, or OWNER/NAME of the Hugging Face hub"}),
+            VARIANT,
+        ),
     ),
     "models remove": ("delete a model's files; it says how much is free then", (ID, VARIANT)),
     "models import": (
         "use a GGUF file or a folder where it lies",
-        (("path", {"type": Path, "help": "it is not copied, and stays yours"}),),
+        (("path", {"type": _path, "help": "it is not copied, and stays yours"}),),
     ),
     "models show": ("its variants, what fits here, and which is best", (ID, JSON)),
     "token": (

@@ -101,12 +101,16 @@ class Hub:
     def _ask(self, repo: str, question: Callable[[str | bool], Answer]) -> Answer:
         if self.offline:
             raise HubFailed(OFFLINE)
-        from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
         try:
             return question(self.token() or False)
         except OfflineModeIsEnabled as error:
             raise HubFailed("HF_HUB_OFFLINE is set here, so the hub was not asked.") from error
+        except HFValidationError as error:
+            raise HubFailed(
+                f"{repo:.100} is no name of a repository: at the hub it is OWNER/NAME."
+            ) from error
         except HfHubHTTPError as error:
             status = error.response.status_code
             after = error.response.headers.get("retry-after", "")

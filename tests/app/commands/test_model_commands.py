@@ -56,6 +56,7 @@ def test_a_repository_of_the_hub(octavo: Octavo, tmp_path: Path) -> None:
 def test_what_can_t_be_fetched(octavo: Octavo) -> None:
     for words, said in (
         (("maker/None",), "The hub has no maker/None"),
+        (("a/b/c",), "a/b/c is no name of a repository: at the hub it is OWNER/NAME."),
         (("nonsense",), "There is no model 'nonsense'"),
         (("qwen3-0.6b", "--variant", "AWQ"), "There is no qwen3-0.6b@awq; there are qwen3-0.6b@bf16"),
         (("qwen3-0.6b", "--variant", "FP8"), "The hub has no Qwen/Qwen3-0.6B-FP8"),
@@ -88,9 +89,8 @@ def test_a_file_of_one_s_own_that_the_catalogue_lists(
     os.link(starter_model.resolve(), mine)
     id = "smollm2-135m@gguf-q4_1"
     assert octavo("models", "import", str(mine))[1].startswith(f"{id} is used where it lies")
-    assert re.match(
-        rf"{id} +98\.4 MB +GGUF Q4_1 +Apache-2\.0 +ready +fits$", octavo("models")[1].splitlines()[1]
-    )
+    line = rf"{id} +135 M +98\.4 MB +GGUF Q4_1 +Apache-2\.0 +ready +(fits|recommended)$"
+    assert re.match(line, octavo("models")[1].splitlines()[1])
     assert octavo("models", "pull", "smollm2-135m")[:2] == (0, f"smollm2-135m is ready: {mine}\n")
     for chosen in ("smollm2-135m", id):
         code, out, _ = octavo("models", "show", chosen)

@@ -54,9 +54,9 @@ MODELS = {
     "{card} has no {ability}: it takes other kernels, which may be slower.": (
         "{card} 不支持 {ability}，将改用其他计算内核，可能较慢。"
     ),
-    "The largest model for conversation that runs well on this machine with {free} of memory free: about "
+    "The largest all-round model that runs well on this machine with {free} of memory free: about "
     "{speed} tokens/s (people read about {read}), and room for {count} long chats at once.": (
-        "本机空闲内存 {free}，这是能流畅运行的最大对话模型：约 {speed} token/秒（人的阅读速度约为 {read}），"
+        "本机空闲内存 {free}，这是能流畅运行的最大全能模型：约 {speed} token/秒（人的阅读速度约为 {read}），"
         "可同时容纳 {count} 个长对话。"
     ),
     "the hub is not to be asked": "已设为不访问 Hugging Face",
@@ -101,6 +101,9 @@ MODELS = {
     ),
     "The hub answered {status} when it was asked about {repo}.": (
         "查询 {repo} 时 Hugging Face 返回 {status}。"
+    ),
+    "{name} is no name of a repository: at the hub it is OWNER/NAME.": (
+        "{name} 不是仓库名；Hugging Face 上的仓库名为 OWNER/NAME。"
     ),
     "The hub can't be reached: {why}": "无法连接 Hugging Face：{why}",
     "The hub can't be reached: {why}.": "无法连接 Hugging Face：{why}。",
