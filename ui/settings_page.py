@@ -8,6 +8,7 @@ was written by hand, and says when it counts. Drawn by assets/settings/settings.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -30,6 +31,7 @@ from .acts import act
 from .shell import leaf
 
 LONGEST_NUMBER = 30  # characters
+GROUPED = re.compile(r"\d{1,3}([\s,.]\d{3})+")  # 8,192
 Kind = Literal["text", "long", "whole", "number", "switch"]
 When = Literal["now", "load", "start"]
 
@@ -155,6 +157,8 @@ def parsed(kind: Kind, name: str, text: str) -> Any:
     name = name.rpartition(".")[2]
     if len(text) > LONGEST_NUMBER:
         raise AppError(f"{name} has {len(text):,} characters; it may have {LONGEST_NUMBER}.")
+    if kind == "whole" and GROUPED.fullmatch(text):
+        text = re.sub(r"\D", "", text)
     try:
         return int(text) if kind == "whole" else float(text.replace(",", "."))
     except ValueError:

@@ -60,6 +60,7 @@ def test_what_is_wrong_is_said_at_its_field(settings: Page, served: Served) -> N
         ("Port", "door", "“Port” is 'door'; it must be a whole number."),
         ("Port", "9" * 5000, "“Port” has 5,000 characters; it may have 30."),
         ("Model hub", "http://example.org", "it must be an https address"),
+        ("Longest chat", "32", "“Longest chat, in tokens” is 32; it must be at least 512."),
         ("Keep free for other programs", "-3", "“Keep free for other programs, in GB” is -3.0; it must"),
     ):
         field = settings.get_by_label(label, exact=label == "Port")
@@ -68,7 +69,7 @@ def test_what_is_wrong_is_said_at_its_field(settings: Page, served: Served) -> N
         line = settings.locator(".line", has=field)
         expect(line.get_by_role("alert")).to_contain_text(said)
         expect(field).to_have_attribute("aria-invalid", "true")
-    settings.get_by_label("Port", exact=True).fill("9100")
+    settings.get_by_label("Port", exact=True).fill("9,100")
     settings.keyboard.press("Tab")
     expect(settings.locator("#set-port-alarm")).to_be_hidden()
     assert load_settings(served.services.settings.home).port == 9100

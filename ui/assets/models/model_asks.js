@@ -31,6 +31,13 @@ const SAMPLING = [ // name, how a number of it is typed
   ["temperature", "decimal"], ["top_p", "decimal"], ["top_k", "numeric"],
   ["min_p", "decimal"], ["repetition_penalty", "decimal"], ["max_tokens", "numeric"],
 ];
+const GROUPED = /^\d{1,3}([\s,.]\d{3})+$/; // 8,192
+const asNumber = (text, mode) =>
+  Number(mode === "numeric" && GROUPED.test(text.trim()) ? text.replace(/\D/g, "") : text.replace(",", "."));
+// a sentence that calls things as the file does
+const inLabels = (sentence) =>
+  [["context_length", w.models_context_field], ...SAMPLING.map(([name]) => [name, w["sampling_" + name]])]
+    .reduce((text, [name, label]) => text.replace(new RegExp(`(sampling\\.)?\\b${name}\\b`), `“${label}”`), sentence);
 async function askUsage(row, tell) {
   const usage = await ask("act", { do: "usage", id: row.id });
   if (usage.error) return tell(usage.error);
@@ -42,20 +49,20 @@ async function askUsage(row, tell) {
   const context = box(usage.context || "", row.context ? number(row.context) : "", "numeric");
   const boxes = SAMPLING.map(([name, mode]) => [name, box(usage.sampling[name], usage.base[name], mode)]);
   const wrong = el("p", { class: "wrong", role: "alert", hidden: true });
-  const complain = (text) => { wrong.textContent = octavo.said(text); wrong.hidden = false; return false; };
+  const complain = (text) => { wrong.textContent = text; wrong.hidden = false; return false; };
   const run = async () => {
     const sampling = { ...usage.sampling };
-    const numbers = { context: Number(context.value || 0) };
-    for (const [name, { value }] of boxes) {
+    for (const [name, { value, inputMode }] of boxes) {
       if (value.trim() === "") delete sampling[name];
-      else sampling[name] = numbers[name] = Number(value.replace(",", "."));
+      else sampling[name] = asNumber(value, inputMode);
     }
     const typed = [context, ...boxes.map(([, each]) => each)];
-    const bad = typed.find(({ value }) => isNaN(value.replace(",", ".")));
+    const bad = typed.find(({ value, inputMode }) => isNaN(asNumber(value, inputMode)));
     if (bad) return complain(fill(w.models_not_number, { text: bad.value }));
-    const changes = { system_prompt: prompt.value.trim(), context: numbers.context, sampling };
+    const length = asNumber(context.value, "numeric"); // 0: nothing was typed
+    const changes = { system_prompt: prompt.value.trim(), context: length, sampling };
     const answer = await ask("act", { do: "use", id: row.id, changes });
-    if (answer.error) return complain(answer.error);
+    if (answer.error) return complain(inLabels(octavo.said(answer.error.replace(/^model '[^']*': /, ""))));
   };
   const fields = boxes.map(([name, each]) => field(w["sampling_" + name], each));
   octavo.question({
