@@ -34,6 +34,7 @@ class Record:
     repo: str
     revision: str
     files: tuple[tuple[str, int, str], ...] = field(default=())
+    borrowed: str = ""  # as the catalogue's Model has it
 
     @property
     def bytes(self) -> int:
@@ -81,9 +82,8 @@ def make_record(
     model: Model, format: str, repo: str, revision: str, files: tuple[tuple[str, int, str], ...]
 ) -> Record:
     """Of a model as the catalogue or the hub describes it."""
-    return Record(
-        model.id, model.name, model.licence, model.context, model.parameters, format, repo, revision, files
-    )
+    facts = (model.id, model.name, model.licence, model.context, model.parameters)
+    return Record(*facts, format, repo, revision, files, model.borrowed)
 
 
 def write_record(folder: Path, record: Record) -> None:
@@ -103,7 +103,8 @@ def read_record(folder: Path) -> Record | None:
         sound = all(
             re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._+=@-]{0,199}", name) for name, _, _ in record.files
         )
-        texts = (record.id, record.name, record.licence, record.format, record.repo, record.revision)
+        named = (record.id, record.name, record.licence, record.format)
+        texts = (*named, record.repo, record.revision, record.borrowed)
         numbers = (record.context, record.parameters)
         typed = all(type(text) is str for text in texts) and all(type(number) is int for number in numbers)
         return record if sound and typed else None

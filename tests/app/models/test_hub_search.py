@@ -12,6 +12,8 @@ from app.errors import HubFailed
 from app.models.fits import Machine, fit_models
 from app.models.hub_client import Hub
 from app.models.hub_search import look, search
+from app.models.installed import make_record
+from app.models.model_rows import record_model
 from app.settings import Home, Settings
 from engine import EngineConfig
 from tests.app.fake_hub import FakeHub, Repo, folder_repo, gguf_repo, serving_hub
@@ -93,6 +95,9 @@ def test_what_transformers_computes_has_a_badge(
     (fit,) = fit_models([found.model], Machine(), EngineConfig())
     assert found.model.borrowed == kind and fit.variants[0].badge in ("fits", "tight")
     assert fit.variants[0].reason.endswith("Transformers' own code computes it, slower than other models.")
+    fetched = record_model([make_record(found.model, "bf16", "m/a", "1", ())])
+    (again,) = fit_models([fetched], Machine(), EngineConfig())
+    assert again.variants[0].reason.endswith("computes it, slower than other models.")
     monkeypatch.setattr("engine.fitting.borrowed.find_spec", lambda name: None)  # it is not installed
     (found,) = search(hub, "")
     (fit,) = fit_models([found.model], Machine(), EngineConfig())

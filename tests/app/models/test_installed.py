@@ -26,6 +26,14 @@ def test_names() -> None:
     assert repo_id("Maker/Some-Model-GGUF") == "maker--some-model-gguf"
 
 
+def test_a_record_without_what_came_later_counts(tmp_path: Path) -> None:
+    folder = put(tmp_path)
+    facts = dataclasses.asdict(RECORD)
+    del facts["borrowed"]
+    (folder / "octavo.json").write_text(json.dumps(facts))
+    assert read_record(folder) == RECORD
+
+
 def test_what_was_fetched(tmp_path: Path) -> None:
     folder = put(tmp_path)
     (found,) = installed(tmp_path)
@@ -54,6 +62,7 @@ def test_a_folder_does_not_pass_for_another_model(tmp_path: Path) -> None:
         {"files": [["x.gguf", "many", "b"]]},
         {"files": [3]},
         {"files": None},
+        {"borrowed": 1},
         {"more": 1},
     ],
 )
