@@ -20,7 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from engine import BadRequest, EngineConfig, SamplingParams
+from engine import BadRequest, EngineConfig, SamplingParams, share_one_heap
 
 from .commands.terminal import prepare_streams
 from .errors import BadSettings
@@ -230,7 +230,8 @@ def _table(kind: type, values: dict[str, Any], name: str, omit: tuple[str, ...] 
 
 
 def prepare_process(home: Home, environ: dict[str, str] | os._Environ[str] = os.environ) -> None:
-    """Set up this process, before anything heavy is imported."""
+    """Set up this process, before anything heavy is imported and any thread has a heap of its own."""
+    share_one_heap()
     prepare_streams()
     home.prepare()
     os.umask(0o077)

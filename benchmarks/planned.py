@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 import kernels
-from engine import LLM, EngineConfig, Message, Request, SamplingParams
+from engine import LLM, EngineConfig, Message, Request, SamplingParams, share_one_heap
 from engine.running.measured_runner import largest_step
 
 
@@ -24,6 +24,7 @@ def load(path: Path, precision: str) -> None:
         print(words, flush=True)
         sys.stdin.readline()
 
+    share_one_heap()  # as the app does when it starts
     kernels.select("cpu").close()
     stage("libraries")
     llm = LLM.load(path, EngineConfig(quantization=precision), secret=bytes(32))

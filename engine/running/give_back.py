@@ -40,7 +40,8 @@ def give_back(address: int, num_bytes: int) -> int:
 
 def share_one_heap() -> None:
     """From now on new threads take memory from one heap, where the C library has one for each: what a thread
-    freed at its own heap's end would stay ours, and `trim` does not reach it.
+    freed at its own heap's end would stay ours, and `trim` does not reach it. Heaps that are there already
+    go on being handed out, to the threads of a loader, too: best said before the first thread begins.
     """
     if sys.platform == "linux":
         with contextlib.suppress(AttributeError):  # musl has one heap

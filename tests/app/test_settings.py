@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +114,8 @@ def test_what_was_given_counts_more_than_the_file(tmp_path: Path) -> None:
         ("[sampling]\nmax_tokens = 0", "max_tokens", "0"),
         ("[engine]\nthreads = 1.5", "engine.threads", "1.5"),
         ("[engine]\ncontext_length = 5", "engine.context_length", "5"),
+        ("context_length = 511", "context_length is 511; it must be at least 512", ""),
+        ("[engine]\nkv_pool_bytes = 1000000", "engine.kv_pool_bytes is 1000000; it must be", "16,777,216"),
         ("[engine]\nblock_size = 24", "block_size", "24"),
         ("[engine]\nthreads = 0", "threads", "0"),
         ('[engine]\nbackend = "cuda"', "backend", "cuda"),
@@ -191,6 +194,29 @@ def test_the_environment_of_what_is_imported_later(tmp_path: Path) -> None:
     assert environ["no_proxy"] == "localhost,127.0.0.1,::1"
     assert Path(environ["NUMBA_CACHE_DIR"]).is_relative_to(tmp_path / "cache" / "numba")
     assert environ["GRADIO_TEMP_DIR"] == str(tmp_path / "gradio")
+
+
+FROM_A_THREAD = """
+import ctypes, sys, threading
+from pathlib import Path
+from app.settings import Home, prepare_process
+
+prepare_process(Home(Path(sys.argv[1])))
+malloc, found = ctypes.CDLL(None).malloc, []
+malloc.restype = ctypes.c_void_p
+thread = threading.Thread(target=lambda: found.append(malloc(1000)))
+thread.start()
+thread.join()
+maps = Path("/proc/self/maps").read_text().splitlines()
+heap = [line.split()[0].split("-") for line in maps if line.endswith("[heap]")]
+print(any(int(begin, 16) <= found[0] < int(end, 16) for begin, end in heap))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc has a heap for each thread")
+def test_every_later_thread_has_the_first_one_s_heap(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FROM_A_THREAD, str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
 
 
 def test_a_home_that_can_t_be_made(tmp_path: Path) -> None:
