@@ -138,6 +138,10 @@ class Emitter:
         place = Value(self.builder, self.pointer(address, I8))
         self.call("llvm.prefetch.p0", ir.VoidType(), place, read, level, data)
 
+    def in_order(self) -> None:
+        """Loads before this place stay before those after it: LLVM sorts them otherwise. No instruction."""
+        self.builder.fence("acquire", "singlethread")
+
     def opaque(self, x: Value) -> Value:
         """The same int64, its origin hidden. LLVM computes addresses that it knows to be x + n * step one
         from the other, in a chain, in the innermost loop.

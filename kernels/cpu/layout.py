@@ -41,7 +41,7 @@ SCALES = (512, 512, 768, 1024, 512, 640, 640, 256, 384, 512, 512)  # where a gro
 
 GROUP, ROWS = 32, 32  # inputs of a group, rows of a pair
 ACT = 64  # bytes of an activation group
-AHEAD = 24576  # bytes fetched in advance, into L2: hardware alone reaches two thirds of the bandwidth
+AHEAD = 24576  # bytes fetched in advance, into L2, where loads come in no order that hardware could follow
 MAGIC, MAGIC_BITS = 12582912.0, 0x4B400000
 
 

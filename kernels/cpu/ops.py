@@ -430,7 +430,7 @@ class CpuOps:
         return (
             data, -(-part.rows // ROWS), size, count, self._matmul(part.fmt), data, part.groups, part.rows,
             size, x, part.groups * ACT, r.at(weight.bias) + columns, int(add), r.at(out) + columns,
-            out.stride(0) * 4, *self._own(r, walk.JOB + walk.CHUNK * ROWS * 4),
+            out.stride(0) * 4, r.counter(), *self._own(r, walk.JOB + walk.CHUNK * ROWS * 4),
         )  # fmt: skip
 
     def _gating(
@@ -445,5 +445,5 @@ class CpuOps:
         return (
             data, units, size, count, self._matmul(gate.fmt), data, *second, gate.groups, units, size, x,
             gate.groups * ACT, r.at(weight.bias), out, units * ACT, r.at(CURVES[activation]),
-            *self._own(r, walk.JOB + walk.CHUNK * 2 * ROWS * 4),
+            r.counter(), *self._own(r, walk.JOB + walk.CHUNK * 2 * ROWS * 4),
         )  # fmt: skip

@@ -35,6 +35,10 @@ class Record:
             return owner.data_ptr()
         return int(owner.ctypes.data)
 
+    def counter(self) -> int:
+        """The address of a zero that threads count with."""
+        return self.at(np.zeros(16, np.int64))
+
     def add(self, kernel: int, *args: int, meet: bool = True) -> None:
         """A row: a kernel by its address, its arguments, and whether all threads meet after it."""
         spare = ROW - 2 - len(args)

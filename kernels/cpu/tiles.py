@@ -39,6 +39,9 @@ from .machine import unpack
 
 # Tokens of the two largest tiles (0: none), as many as the registers hold; the others have 2 and 1.
 SIZES = {AVX512_VNNI: (6, 4), AVX_VNNI: (0, 0), AVX2: (0, 4), PLAIN: (0, 0)}
+# Where one token's tile reads in order, for which registers must do, and has nothing fetched by instructions.
+IN_ORDER = (AVX512_VNNI,)
+Load = Callable[[int], Value]  # 64 bytes from a place of a strip on
 # What a group adds: which halves of its inputs, where their dot products start from, the weights' scales.
 Terms = list[tuple[tuple[int, ...], list[Value], list[Value]]]
 # What shared scales and minima are multiplied by: INT3K's values are read times eight; INT2K's minima meet
@@ -46,21 +49,34 @@ Terms = list[tuple[tuple[int, ...], list[Value], list[Value]]]
 SHARED = {INT3K: (1 / 8,), INT2K: (1.0, -1 / 32)}
 
 
-def _bytes(e: Emitter, fmt: int, way: int, strip: Value, half: int, j: int) -> Value:
+def _strip(e: Emitter, at: Value, size: int, in_order: bool) -> Load:
+    """What gives 64 bytes of a strip, loaded where they are used, or all of them here, in order: hardware
+    fetches a stream ahead that is read from its begin to its end.
+    """
+    if not in_order:
+        return lambda place: e.load(at + place, V16I32)
+    words = list[Value]()
+    for place in range(0, size, 64):
+        words.append(e.load(at + place, V16I32))
+        e.in_order()
+    return lambda place: words[place // 64]
+
+
+def _bytes(e: Emitter, fmt: int, way: int, strip: Load, half: int, j: int) -> Value:
     """64 unsigned bytes as 16 x int32: inputs 16 * half + 4j to 4j + 3 of 16 rows."""
 
     def bits(at: int, place: int, to: int, mask: int) -> Value:
         """The bits of every byte that begin at `place`, moved to `to`."""
-        word, up = e.load(strip + at, V16I32), to - place
+        word, up = strip(at), to - place
         return (word << up if up >= 0 else word >> -up) & mask * 0x01010101
 
     if fmt == INT8:
-        return e.load(strip + (256 * half + 64 * j), V16I32)
+        return strip(256 * half + 64 * j)
     if fmt in (INT2K, INT3K):
         two = bits(64 * half, 2 * j, 3 if fmt == INT3K else 0, 0x18 if fmt == INT3K else 3)
         return two | bits(128, 4 * half + j, 5, 0x20) if fmt == INT3K else two
     at, shift = (128 * half + 64 * (j // 2), j % 2) if fmt == INT6 else (64 * j, half)
-    nibbles = e.load(strip + at, V16I32)  # shifted as words: shifts of bytes compete with the dot products
+    nibbles = strip(at)  # shifted as words: shifts of bytes compete with the dot products
     low = (nibbles >> 4 if shift else nibbles) & 0x0F0F0F0F
     if fmt in TABLED:
         return look_up(e, way, low, [128 + value for value in TABLED[fmt]])
@@ -122,7 +138,7 @@ def tile(
     xs = [e.opaque(x + x_step * t) for t in range(tokens)]
 
     def products(
-        strips: list[Value], sources: list[Value], halves: Sequence[int], begin: list[Value]
+        strips: list[Load], sources: list[Value], halves: Sequence[int], begin: list[Value]
     ) -> list[Value]:
         """MAGIC + dot product, as floats, one vector of rows per (token, strip)."""
         dots = Dots(e, way, LARGEST[fmt], [begin[t] for t, _ in both])
@@ -139,7 +155,8 @@ def tile(
         ahead = fetch + index * lines * 64
         ahead = e.select(e.compare("<", ahead, end), ahead, ahead + jump)
         e.loop(lines, [], lambda line, _: e.prefetch(ahead + line * 64))
-        strips, sources = [at, at + STRIP[fmt]], [p + index * ACT for p in xs]
+        in_order, sources = tokens == 1 and way in IN_ORDER, [p + index * ACT for p in xs]
+        strips = [_strip(e, at + STRIP[fmt] * r, STRIP[fmt], in_order) for r in (0, 1)]
         terms, minima = _terms(e, fmt, sources, at + SCALES[fmt], shared)
         scale, minus, total = (
             [e.load_splat(source + where, F32) for source in sources]
@@ -189,7 +206,7 @@ def tile(
 def make_matmul(fmt: int, way: int) -> Callable[[int, int, int], None]:
     """Pairs lo to hi of out = bias + x @ w.T (+ out), for some tokens at a time. Steps are in bytes."""
     most, more = SIZES[way]
-    span, size, line_count = SPAN[fmt], SUPER[fmt], PAIR[fmt] // 64
+    span, size, line_count, in_order = SPAN[fmt], SUPER[fmt], PAIR[fmt] // 64, way in IN_ORDER
 
     def matmul(args: int, lo: int, hi: int) -> None:
         w, end, jump, groups, x, x_step, count, bias, add, out, out_step = unpack(args, 11)
@@ -198,7 +215,7 @@ def make_matmul(fmt: int, way: int) -> Callable[[int, int, int], None]:
         for pair in range(lo, hi):
             wp, bp, t = w + pair * length, bias + pair * 128, 0
             # one tile fetches a little ahead; of several, the first two fetch half of the next pair each
-            soon, each, left = wp + AHEAD, line_count, 1
+            soon, each, left = wp + AHEAD, 0 if count == 1 and in_order else line_count, 1
             if not alone:
                 soon, each, left = wp + length, (line_count + 1) // 2, 2
             while t < count:

@@ -159,6 +159,25 @@ def test_gates_and_what_they_feed(ops: CpuOps, gate: type, up: type, width: int)
     assert ((found - expected).abs() <= limit + scales_of(expected + limit) + 1e-4).all()
 
 
+def test_one_token_again_and_again(ops: CpuOps) -> None:
+    """Its last rows are handed out to whoever is done first, a batch's are not; each is computed once."""
+    pair = ops.pack([random_weight(Int4K, 992, 256) for _ in range(2)], gated=True)
+    down, hidden, norm = ops.pack([random_weight(Int8, 1000, 992)]), torch.randn(2, 256), make_norm(256)
+    sums = list[Tensor]()
+    for tokens in (1, 2):
+        batch, x, out = make_batch(tokens), ops.activation(tokens, 992), torch.zeros(tokens, 1000)
+
+        def step(b: ForwardBatch = batch, x: Tensor = x, out: Tensor = out) -> None:
+            ops.norm_gated_linear(b, hidden, norm, pair, x)
+            ops.linear_add(b, x, down, out)
+
+        run = ops.record(step)
+        for _ in range(5):
+            run()
+        sums.append(out[0])
+    assert sums[0].abs().min() > 0 and torch.equal(*sums)
+
+
 def test_logits_of_chosen_rows(ops: CpuOps) -> None:
     weight, hidden, norm = random_weight(Int4, 100, 64), torch.randn(6, 64), make_norm(64)
     batch, out = make_batch(6, rows=[5, 0, 3], room=3), torch.full((6, 100), 7.0)
