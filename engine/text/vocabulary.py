@@ -25,7 +25,7 @@ SPACE = "▁"  # how SentencePiece writes a space
 
 # Control tokens that end an answer wherever they occur; a file names at most three of its model's.
 _END_TOKENS = """<|im_end|> <|eot_id|> <|eom_id|> <|end|> <|endoftext|> <|end_of_text|> <end_of_turn> </s>
-    <EOT> <eos> <｜end▁of▁sentence｜> <|fim_pad|> <|repo_name|> <|file_sep|> <|return|> <|call|>"""
+    <turn|> <EOT> <eos> <｜end▁of▁sentence｜> <|fim_pad|> <|repo_name|> <|file_sep|> <|return|> <|call|>"""
 END_TOKENS = frozenset(_END_TOKENS.split())
 
 

@@ -19,7 +19,18 @@ import tokenizers
 from tokenizers import Regex, models, normalizers, pre_tokenizers
 
 from ..errors import BadCheckpoint, UnsupportedModel
-from .vocabulary import BYTE, NORMAL, SPACE, Texts, Vocabulary, digest, from_library, named_ends
+from .vocabulary import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    SPACE,
+    UNKNOWN,
+    Texts,
+    Vocabulary,
+    digest,
+    from_library,
+    named_ends,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,8 @@ OF_PIECES = {
     "llama": PreTokenizer(add_bos=True),
     "gemma4": PreTokenizer((r"[^\n]+|\n+",), add_bos=True),
 }
+STEERING = (CONTROL, UNKNOWN, BYTE)  # of these there must be one of a text
+FEW = 100  # of so many tokens one may have another's text
 MOST_WORK = 1 << 28  # Gemma's 262,144 pieces are a tenth of it
 
 
@@ -76,12 +89,10 @@ def gguf_vocabulary(metadata: Mapping[str, Any]) -> Vocabulary:
     kind, name = keys.get("ggml.model", str, ""), keys.get("ggml.pre", str, "")
     pre, is_spm, has_pieces = _pre_tokenizer(kind, name), kind == "llama", kind != "gpt2"
     tokens = keys.list("ggml.tokens", str)
-    vocab = {token: index for index, token in enumerate(tokens)}
-    if not vocab or len(vocab) < len(tokens):
-        raise BadCheckpoint(f"Of the vocabulary's {len(tokens)} tokens only {len(vocab)} differ.")
     types = keys.list("ggml.token_type", int, len(tokens)) or [NORMAL] * len(tokens)
     types = [kind if 0 <= kind <= BYTE else 0 for kind in types]  # a kind that is not known is none
     _check_bytes(tokens, types)
+    vocab = _ids(tokens, types)
     joins = keys.list("ggml.scores", float, len(tokens)) if is_spm else keys.list("ggml.merges", str)
     if not joins:
         raise BadCheckpoint(f"The vocabulary has no {'scores' if is_spm else 'merges'}.")
@@ -123,6 +134,20 @@ def _pre_tokenizer(kind: str, name: str) -> PreTokenizer:
         known = ", ".join(PRE_TOKENIZERS)
         raise UnsupportedModel(f"The pre-tokenizer {name!r:.40} is not known; known are {known}.")
     return PRE_TOKENIZERS[name]
+
+
+def _ids(tokens: list[str], types: list[int]) -> dict[str, int]:
+    """The id of each text: of several the last, as llama.cpp has it; the others are read, never written.
+
+    Google's files of Gemma 4 that are made for 4 bits have three texts twice, "//", "<?" and "#", of 262,144:
+    https://github.com/ggml-org/llama.cpp/issues/25739
+    """
+    ids = {token: index for index, token in enumerate(tokens)}
+    doubles = {token for index, token in enumerate(tokens) if ids[token] != index}
+    steers = any(token in doubles and kind in STEERING for token, kind in zip(tokens, types, strict=True))
+    if not ids or steers or (len(tokens) - len(ids)) * FEW > len(tokens):
+        raise BadCheckpoint(f"Of the vocabulary's {len(tokens)} tokens only {len(ids)} differ.")
+    return ids
 
 
 def _check_bytes(tokens: list[str], types: list[int]) -> None:

@@ -186,6 +186,7 @@ def test_ends_are_what_the_file_names_and_control_tokens_known_to_end(starter_mo
     [
         ({"</s>": 3, "<|im_end|>": 3}, {"</s>", "<|im_end|>"}),
         ({"</s>": 4, "<end_of_turn>": 4}, {"<end_of_turn>"}),  # Gemma: HTML
+        ({"<eos>": 3, "<|turn>": 3, "<turn|>": 3}, {"<eos>", "<turn|>"}),  # Gemma 4: its files name <eos>
         ({"<|end|>": 3, "<|return|>": 3, "<|call|>": 3}, {"<|return|>", "<|call|>"}),  # gpt-oss: a part ends
         ({"<|end|>": 3}, {"<|end|>"}),
         ({"</s>": 1, "<eos>": 1}, set()),
@@ -194,6 +195,38 @@ def test_ends_are_what_the_file_names_and_control_tokens_known_to_end(starter_mo
 def test_tokens_known_to_end_answers(kinds: dict[str, int], ends: set[str]) -> None:
     tokens = list(kinds)
     assert {tokens[i] for i in named_ends(tokens, list(kinds.values()))} == ends
+
+
+def test_of_a_text_that_stands_there_twice_the_last_is_taken() -> None:
+    """Google's own files of Gemma 4, made for 4 bits, have "//", "<?" and "#" twice."""
+    metadata = tiny_metadata("smollm")
+    tokens, types = list(metadata["tokenizer.ggml.tokens"]), list(metadata["tokenizer.ggml.token_type"])
+    place = tokens.index("e")
+    twice = metadata | {"tokenizer.ggml.tokens": [*tokens, "e"], "tokenizer.ggml.token_type": [*types, 1]}
+    tokenizer, once = tokenizer_of(twice), tokenizer_of(metadata)
+    for text in ("e", "be the e", *mixtures(200)):
+        ids = [len(tokens) if i == place else i for i in once.encode(text, special=True)]
+        assert tokenizer.encode(text, special=True) == ids, text
+    assert tokenizer.piece_bytes(place) == tokenizer.piece_bytes(len(tokens)) == b"e"
+    assert tokenizer.fingerprint != once.fingerprint
+    defined = twice | {
+        "tokenizer.ggml.tokens": [*tokens, "<a>", "<a>"],
+        "tokenizer.ggml.token_type": [*types, 4, 4],
+    }
+    assert tokenizer_of(defined).encode("<a>", special=False) == [len(tokens) + 1]
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"), [(["<|im_end|>"], 1), (["<|im_end|>"], 3), (["e"], 3), (["e"] * 5, 1)]
+)
+def test_doubles_that_leave_open_what_steers_the_model_are_refused(more: list[str], kind: int) -> None:
+    """And so are so many that something else is wrong."""
+    metadata = tiny_metadata("smollm")
+    tokens, types = metadata["tokenizer.ggml.tokens"], metadata["tokenizer.ggml.token_type"]
+    metadata["tokenizer.ggml.tokens"] = [*tokens, *more]
+    metadata["tokenizer.ggml.token_type"] = [*types, *[kind] * len(more)]
+    with pytest.raises(BadCheckpoint, match=f"Of the vocabulary's {len(tokens) + len(more)} tokens only"):
+        tokenizer_of(metadata)
 
 
 def test_pieces_that_would_take_for_ever_are_refused() -> None:
