@@ -147,7 +147,7 @@ def write_vocabulary(writer: Any, vocabulary: dict[str, Any], template: str | No
     writer.add_bos_token_id(vocabulary["bos"])
     writer.add_eos_token_id(vocabulary["eos"])
     writer.add_add_bos_token(vocabulary["model"] == "llama")
-    if template is not None:
+    if (template := vocabulary.get("template", template)) is not None:
         writer.add_chat_template(template)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 
-from .harmony import PartReader
+from .reply_parts import PartReader
 from .tokenizer import Tokenizer
 
 
@@ -25,7 +25,7 @@ class Detokenizer:
         self._stops = tuple(stops)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""  # decoded, but it may be the beginning of a stop string
-        self._reader = PartReader(tokenizer.parts) if tokenizer.parts else None
+        self._reader = PartReader(tokenizer.parts)
         for token_id in already:  # they may end in the middle of a part, or of a character
             self._decoder.decode(self._piece(token_id))
         # an answer's first word brings SentencePiece's own space
@@ -50,8 +50,7 @@ class Detokenizer:
 
     def _piece(self, token_id: int) -> bytes:
         """What a token adds to the text that is shown."""
-        piece = self._tokenizer.piece_bytes(token_id)
-        return self._reader.read(token_id, piece) if self._reader else piece
+        return self._reader.read(token_id, self._tokenizer.piece_bytes(token_id))
 
     def finish(self) -> str:
         """The rest: what was held back as the possible beginning of a stop string that did not come."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import BadRequest, PromptTooLong, TemplateError
 from ..types import Message, Split
-from .harmony import Parts
+from .reply_parts import Parts
 from .templates import TemplateRenderer, Turn
 from .tokenizer import Tokenizer, well_formed
 
@@ -88,7 +88,8 @@ def build_prompt(
 def _last_part(parts: Parts, message: Message) -> Message:
     if message.role != "assistant":
         return message
-    return replace(message, content=Split.of(message.content).answer, token_ids=parts.last(message.token_ids))
+    answer = Split.of(message.content).answer
+    return replace(message, content=answer, token_ids=parts.last(message.token_ids) if answer else ())
 
 
 def _check(messages: Sequence[Message]) -> None:

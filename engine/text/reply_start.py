@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from ..errors import BadRequest
 from ..types import THINKS, THOUGHT, Message, Request
-from .harmony import spell
 from .prompt import reply_ids
+from .reply_parts import PartReader
 from .tokenizer import Tokenizer
 
 _OPENED = re.compile(rf"{THINKS}\s*$")
@@ -60,8 +60,8 @@ def start_reply(
 def _written(tokenizer: Tokenizer, prompt: list[int]) -> tuple[str, list[int]]:
     """What the template has written of the reply, as text and as the ids at the prompt's end."""
     for count in range(1, min(_TAIL, len(prompt)) + 1):
-        ids = prompt[-count:]
-        text = b"".join(map(tokenizer.piece_bytes, ids)).decode("utf-8", "replace")
+        ids, reader = prompt[-count:], PartReader(tokenizer.parts)
+        text = b"".join(reader.read(i, tokenizer.piece_bytes(i)) for i in ids).decode("utf-8", "replace")
         if _OPENED.match(text):
             return text, ids
     return "", []
@@ -70,7 +70,7 @@ def _written(tokenizer: Tokenizer, prompt: list[int]) -> tuple[str, list[int]]:
 def _spelled(tokenizer: Tokenizer, text: str, before: list[int], begun: bool) -> list[int]:
     """The ids of a reply whose own are not known: an edited one, or another model's; or of more of one."""
     if tokenizer.parts:
-        pieces = spell(text, begun)
+        pieces = tokenizer.parts.spell(text, begun)
     else:
         pieces = [(part, place % 2 == 1) for place, part in enumerate(_MARKS.split(text))]
     ids: list[int] = []

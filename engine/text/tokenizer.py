@@ -11,7 +11,7 @@ from collections.abc import Set
 
 from ..checkpoints import Checkpoint
 from ..errors import BadRequest
-from .harmony import Parts
+from .reply_parts import Parts
 from .vocabulary import BYTE, CONTROL, NORMAL, SPACE, UNKNOWN, USER_DEFINED, Vocabulary, from_library
 from .vocabulary_gguf import gguf_vocabulary
 from .vocabulary_json import json_vocabulary
@@ -48,11 +48,15 @@ class Tokenizer:
         self.spelling = vocabulary.spelling
         self.space_prefix = vocabulary.first is not None
         bos = set() if self.bos_id is None else {self.bos_id}
-        self.control_ids = frozenset(self._of_types(CONTROL, UNKNOWN) | self.eos_ids | bos)
-        defined = self._of_types(USER_DEFINED) - self.control_ids
-        self._found = defined | self.control_ids  # as a whole, in text
-        self._ids = {self._tokens[index]: index for index in self._found}
-        self.parts = Parts.of({self._tokens[index]: index for index in self.control_ids})
+        steering, defined = (
+            self._of_types(CONTROL, UNKNOWN) | self.eos_ids | bos,
+            self._of_types(USER_DEFINED),
+        )
+        self._found = defined | steering  # as a whole, in text
+        self._ids = {self._tokens[index]: index for index in sorted(self._found)}
+        self.parts = Parts.of(self._ids)
+        self.control_ids = frozenset(steering.union(self.parts.follows if self.parts else ()))
+        defined -= self.control_ids
         self.control_text = self._finder(self.control_ids, eats=False)
         self._defined_text = self._finder(defined)
         self._special_text = self._finder(self._found)
