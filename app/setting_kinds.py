@@ -1,6 +1,7 @@
 """Whether what somebody wrote as settings is of the kind that each takes; if not, a sentence that says so.
 
-The kinds are those of a dataclass's fields. What a value may be within its kind, the dataclass says itself.
+The kinds are those of a dataclass's fields. What a value may be within its kind, the dataclass says itself;
+LEAST is what a chat needs, though the engine can do with less.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from .errors import BadSettings
 
 LONGEST_TEXT = 20_000  # characters: what a model reads again for each new chat
+LEAST = {"context_length": 512, "kv_pool_bytes": 2**24}  # with less, no model of today can answer
 # how a field's annotation is spelled -> (types taken, in words)
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "str": ((str,), "text in quotes"),
@@ -46,5 +48,7 @@ def check_kinds(
         is_other = not isinstance(value, types) or (isinstance(value, bool) and bool not in types)
         if is_other or not all(isinstance(text, str) for text in texts):
             raise BadSettings(f"{name} is {value!r:.100}; it must be {words}.")
+        if key in LEAST and value < LEAST[key]:
+            raise BadSettings(f"{name} is {value!r:.100}; it must be at least {LEAST[key]:,}.")
         if isinstance(value, str) and len(value) > LONGEST_TEXT:
             raise BadSettings(f"{name} has {len(value):,} characters; it may have {LONGEST_TEXT:,}.")

@@ -173,7 +173,9 @@ def _entry(values: Any) -> OwnModel:
     try:
         check_kinds(SamplingParams, entry.sampling, "sampling.")
         _sampling(SamplingParams(), entry.sampling)
-        EngineConfig(context_length=entry.context or None)
+        if entry.context:
+            check_kinds(EngineConfig, {"context_length": entry.context})
+            EngineConfig(context_length=entry.context)
     except (BadSettings, BadRequest, ValueError) as error:  # ValueError: thousands of digits can't be said
         raise BadCatalogue(f"{where}: {error}") from error
     return entry

@@ -12,15 +12,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from ..config import EngineConfig
-from ..errors import BadRequest, ModelTooLarge
+from ..errors import ModelTooLarge
 from ..scheduling.block_pool import PageKind
 from ..scheduling.speculation import MOST_IN_STEP
 
 GIB = 2**30
 LEFT_TO_OTHERS = 4 * GIB  # where device memory is system memory; a quarter of machines too small for that
 LEAST_CONTEXT = 512  # tokens; with less than that nobody can chat
+USUAL_CONTEXT = 8192  # tokens that a chat wants, where the settings leave it open
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class MemoryPlan:
 
 
 def plan_memory(facts: MemoryFacts, model: ModelFacts, config: EngineConfig) -> MemoryPlan:
-    """Size everything. BadRequest: the model has no such context. ModelTooLarge: not one chat fits."""
+    """Size everything. ModelTooLarge: not one chat fits."""
     block_size, why_block_size = choose_block_size(model, config)
     kinds = tuple(kind.with_blocks(block_size) for kind in model.kinds)
     chat = Chat(kinds, block_size, config.max_step_tokens)
@@ -136,10 +138,13 @@ class Chat:
             for kind in self.kinds
         )
 
-    def bytes(self, context_length: int, num_chats: int = 1) -> int:
-        """Bytes for so many chats and the padding blocks."""
-        blocks = self.blocks(context_length)
-        return sum((num_chats * n + 1) * kind.bytes_per_block for n, kind in zip(blocks, self.kinds))
+    def bytes(self, context_length: int, num_chats: int = 1, num_windows: int = 0) -> int:
+        """Bytes for so many chats and the padding blocks; of windowed kinds for `num_windows`, if more."""
+        blocks, windows = self.blocks(context_length), max(num_chats, num_windows)
+        return sum(
+            ((windows if kind.window else num_chats) * n + 1) * kind.bytes_per_block
+            for n, kind in zip(blocks, self.kinds)
+        )
 
     def split(self, context_length: int, kv_bytes: int, num_chats: int) -> tuple[int, ...]:
         """Blocks of each kind, padding included, that `kv_bytes` hold, in the proportion that chats need.
@@ -189,14 +194,20 @@ def choose_pool_limit(facts: MemoryFacts, config: EngineConfig, rest: int) -> tu
 def choose_context(
     model: ModelFacts, config: EngineConfig, chat: Chat, most: int, total: int
 ) -> tuple[int, str]:
-    """Tokens a conversation may have, and why. At least one chat of that length fits the pool."""
+    """Tokens a conversation may have, and why. At least one chat of that length fits the pool.
+
+    The longest leaves to the wanted chats, or as many of usual length as fit, the windows that each of them
+    needs. What is set beyond the model's own, for another model perhaps, is as if nothing were.
+    """
     longest = model.context_length
-    wanted = config.context_length or longest
-    if wanted > longest:
-        raise BadRequest(f"context_length is {wanted:,}; {model.name} was made for {longest:,} tokens.")
+    chosen = config.context_length if (config.context_length or 0) <= longest else None
+    wanted = chosen or longest
+    usual = partial(chat.bytes, min(wanted, USUAL_CONTEXT))
+    num_windows = 1 if chosen else bisect_right(range(1, config.num_chats + 1), most, key=usual)
     lengths = range(chat.block_size, wanted + chat.block_size, chat.block_size)
-    fitting = min(wanted, bisect_right(lengths, most, key=chat.bytes) * chat.block_size)
-    least = wanted if config.context_length else min(LEAST_CONTEXT, wanted)
+    with_windows = partial(chat.bytes, num_windows=num_windows)
+    fitting = min(wanted, bisect_right(lengths, most, key=with_windows) * chat.block_size)
+    least = wanted if chosen else min(LEAST_CONTEXT, wanted)
     if fitting < least:
         weights, one = model.weights_bytes, chat.bytes(least)
         if config.kv_pool_bytes:
@@ -204,7 +215,7 @@ def choose_context(
                 f"kv_pool_bytes is set to {in_words(config.kv_pool_bytes)}, and {model.name} needs "
                 f"{in_words(one)} for one chat of {least:,} tokens. Set it higher, or leave it out."
             )
-        advice = "choose a smaller model" + (" or a shorter context" if config.context_length else "")
+        advice = "choose a smaller model" + (" or a shorter context" if chosen else "")
         if weights + one < total:
             advice = f"close other programs, or {advice}"
         raise ModelTooLarge(
@@ -212,7 +223,7 @@ def choose_context(
             f"{least:,} tokens, together {in_words(weights + one)}; {in_words(max(0, weights + most))} can "
             f"be used now. {advice.capitalize()}."
         )
-    if config.context_length:
+    if chosen:
         return wanted, f"A chat can be {wanted:,} tokens long, as set."
     if fitting == longest:
         return longest, f"A chat can be {longest:,} tokens long, all that the model was made for."

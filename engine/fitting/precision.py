@@ -23,7 +23,7 @@ Fit = tuple[str, ModelFacts, MemoryPlan]
 def fit(memory: MemoryFacts, config: EngineConfig, facts: Facts, unquantized: bool) -> Fit:
     """The precision to load in, and the plan for it, with its reason. `unquantized`: some weights are.
 
-    Raises ModelTooLarge, BadRequest, and UnsupportedModel for a precision that is chosen where none are.
+    Raises ModelTooLarge, and UnsupportedModel for a precision that is chosen where none are.
     """
     if config.quantization != "auto":
         return _chosen(memory, config, facts, unquantized)

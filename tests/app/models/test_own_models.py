@@ -92,7 +92,7 @@ def test_it_is_read_again_when_it_was_changed(own: OwnModels) -> None:
         ('[[models]]\nid = "../x"', "needs an id"),
         ('[[models]]\nid = "a"\nnonsense = 1', "nonsense is not a key"),
         ('[[models]]\nid = "a"\ncontext = true', "context can't be True"),
-        ('[[models]]\nid = "a"\ncontext = -1', "'a': context_length is -1; it must lie between 16 and"),
+        ('[[models]]\nid = "a"\ncontext = -1', "'a': context_length is -1; it must be at least 512"),
         ('[[models]]\nid = "a"\nsampling = { temperature = 99 }', "temperature is 99"),
         ('[[models]]\nid = "a"\nsampling = { heat = 1 }', r"sampling\.heat = 1 is not a setting"),
         ('[[models]]\nid = "a"\nsampling = { temperature = "x" }', "temperature is 'x'; it must be a number"),
@@ -121,7 +121,8 @@ def test_a_bad_file_is_a_sentence_and_counts_for_nothing(tmp_path: Path, text: s
 
 
 def test_what_can_t_be_kept_is_not_written(own: OwnModels) -> None:
-    for changes in ({"sampling": {"temperature": 99}}, {"context": 10**9}, {"system_prompt": "x" * 200_000}):
+    too_much = ({"sampling": {"temperature": 99}}, {"context": 10**9}, {"system_prompt": "x" * 200_000})
+    for changes in (*too_much, {"context": 511}):
         with pytest.raises(BadCatalogue):
             own.keep("mine", **changes)
     assert own.path.read_text("utf-8") == WRITTEN

@@ -111,10 +111,16 @@ def test_explicit_settings_are_kept() -> None:
     assert all("as set." in reason for reason in plan.reasons)
 
 
+def test_a_context_set_for_a_longer_model_is_all_that_this_one_has_or_what_fits() -> None:
+    longer = EngineConfig(context_length=32_768)
+    assert plan_memory(LAPTOP, MODEL, longer) == plan_memory(LAPTOP, MODEL, DEFAULT)
+    tight = replace(longer, kv_pool_bytes=100 * MIB)
+    assert 512 <= plan_memory(LAPTOP, MODEL, tight).context_length < 8192
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "numbers"),
     [
-        ({"context_length": 9000}, BadRequest, ("9,000", "8,192")),
         ({"block_size": 24}, BadRequest, ("24", "16")),
         ({"block_size": 8}, BadRequest, ("8", "16")),
         ({"block_size": 256}, BadRequest, ("256", "128")),
@@ -159,8 +165,22 @@ def test_short_chats_find_windows_enough() -> None:
     assert window == 8 * ((1024 + 512 - 2 + 15) // 16 + 1)
     assert sum(n * kind.bytes_per_block for n, kind in zip(plan.num_blocks, plan.kinds)) == plan.kv_bytes
     tight = plan_memory(MemoryFacts(24 * GIB, 7 * GIB + 300 * MIB, True), model, DEFAULT)
-    assert tight.context_length == 131_072  # one of full length comes first
-    assert tight.num_blocks[0] - 1 >= 131_072 // 16 and 98 <= tight.num_blocks[1] - 1 < 8 * 98
+    assert 100_000 < tight.context_length < 131_072  # the windows of all who are wanted come first
+    assert tight.num_blocks[0] - 1 >= tight.context_length // 16 and tight.num_blocks[1] - 1 == 8 * 97
+
+
+@pytest.mark.parametrize(("chats", "fit"), [(1, 1), (2, 2), (8, 3)])
+def test_as_many_chats_find_windows_as_find_room_at_usual_length(chats: int, fit: int) -> None:
+    """Long conversations must not leave the windows of one: here a chat of 8,192 tokens takes 201 MiB."""
+    kinds = (KindFacts("full", (0, 2), 16 * KIB), KindFacts("window", (1, 3), 48 * KIB, window=1024))
+    model = replace(MODEL, kinds=kinds, context_length=131_072)
+    pool = replace(DEFAULT, kv_pool_bytes=700 * MIB, num_chats=chats)
+    plan = plan_memory(LAPTOP, model, pool)
+    full, window = (n - 1 for n in plan.num_blocks)
+    assert window == fit * 97 and full * 16 >= max(fit * 8192, plan.context_length)
+    one = plan_memory(LAPTOP, model, replace(pool, num_chats=1)).context_length
+    assert one - plan.context_length == (fit - 1) * 97 * 48  # tokens, for what the windows take
+    assert plan_memory(LAPTOP, model, replace(pool, context_length=one)).context_length == one
 
 
 def test_any_machine_gets_a_sound_plan_or_a_refusal() -> None:

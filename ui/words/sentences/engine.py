@@ -77,9 +77,6 @@ ENGINE = {
     "or leave it out.": (
         "kv_pool_bytes 设为 {size}，而 {name} 的一个 {length} token 的对话需要 {one}。请调高，或不设置。"
     ),
-    "context_length is {value}; {name} was made for {longest} tokens.": (
-        "对话长度上限设为 {value}，而 {name} 最多支持 {longest} 个 token。"
-    ),
     "{name} needs {weights} for its weights and {one} for one chat of {length} tokens, together {all}; "
     "{free} can be used now. {advice}.": (
         "{name} 的权重需要 {weights}，一个 {length} token 的对话需要 {one}，共 {all}；目前可用 {free}。"
