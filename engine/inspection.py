@@ -104,7 +104,7 @@ def shape_of(path: Path, name: str, on_card: bool = False) -> ModelShape:
         left_out = mixture.num_experts - mixture.top_k
         idle = config.num_layers * left_out * 3 * config.hidden_size * mixture.size
     active = max(parameters - idle, 1)
-    embeddings = config.vocab_size * config.hidden_size
+    rows = config.vocab_size * config.num_layers * config.input_size  # Gemma 4: told of a token once more
     kinds = kind_facts(config, torch.float16)
     borrowed = config.borrowed
     held = borrowed.weights_bytes if borrowed else sum(each.memory_bytes for each in tensors)
@@ -113,10 +113,11 @@ def shape_of(path: Path, name: str, on_card: bool = False) -> ModelShape:
         config.context_length,
         parameters,
         active,
-        embeddings,
+        config.vocab_size * config.hidden_size + rows,
         kinds,
         borrowed=borrowed is not None,
         weights_bytes=held,
+        rows=rows,
     )
 
 

@@ -68,6 +68,7 @@ class ModelsPage:
                     "found": [
                         {**dataclasses.asdict(each), "path": str(each.path)} for each in self.library.found()
                     ],
+                    "proposal": dataclasses.asdict(self.library.proposal()),
                     "problem": own.problem,
                 }
                 self._made, self._sign = time.monotonic(), sign

@@ -7,14 +7,15 @@ decide. Here they become words.
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from engine import Choice, Fit, choose_variant, detect, in_words, read_speed
 
 from ..models.catalogue import Model
+from ..models.first_run import Proposal
 from ..models.fits import Machine
 from ..models.installed import key
 from ..models.library import Library
@@ -25,35 +26,53 @@ from ..models.own_models import OwnModel
 from ..settings import Settings
 from .terminal import show_json, show_table
 
-HEAD = ("model", "size", "format", "licence", "state", "here")
+HEAD = ("model", "parameters", "size", "format", "licence", "state", "here")
 WORDS: dict[str, str] = {"fits": "fits", "tight": "tight", "large": "too large", "unserved": "not served"}
 LAST = {"missing": 1, "on the hub": 2, "not served": 3}  # states of models that are listed below the others
 
 
 def list_models(library: Library, as_json: bool) -> None:
     """What is here, by the id that it is chosen by; then what can be fetched, then the rest, shorter."""
-    store = library.store
+    store, best = library.store, library.proposal()
     if as_json:
         models = [_entry(store, model, store.state(model)) for model in store.catalogue.models]
         others = [{"id": id, "path": str(path)} for id, path in _others(store)]
-        return show_json({"models": models, "others": others})
+        return show_json({"models": models, "others": others, "recommended": dataclasses.asdict(best)})
     rows = library.rows()
-    here = [_here(row, each) for row in rows for each in row.variants if each.here]
+    here = [_here(row, each, best) for row in rows for each in row.variants if each.here]
     rest = [row for row in rows if not any(each.here for each in row.variants)]
     rest.sort(key=lambda row: LAST.get(row.state, 0))
-    show_table([HEAD, *here, *map(_offered, rest)])
+    show_table([HEAD, *here, *(_offered(row, best) for row in rest)], numbers=(1, 2))
+    print(f"\n{textwrap.fill(f'Recommended: {best.id}, {best.format}. {best.reason}', 100)}")
 
 
-def _here(row: Row, variant: VariantRow) -> tuple[str, ...]:
-    state, badge = row.state if row.origin == "yours" else variant.here, WORDS.get(variant.badge, "")
-    return variant.key, in_words(variant.bytes), variant.format, row.licence, state, badge
+def _here(row: Row, variant: VariantRow, best: Proposal) -> tuple[str, ...]:
+    state = row.state if row.origin == "yours" else variant.here
+    return _line((variant.key, state), row, variant, best)
 
 
-def _offered(row: Row) -> tuple[str, ...]:
-    """Of its variants that which suits this machine; what is asked is not which to take but whether to."""
-    best = next((each for each in row.variants if each.format == row.choice), row.variants[0])
-    size = in_words(best.bytes) if best.source == "wheels" else f"{row.parameters / 1e9:.1f} billion"
-    return row.id, size, ", ".join(families(row.variants)), row.licence, row.state, WORDS[best.badge]
+def _offered(row: Row, best: Proposal) -> tuple[str, ...]:
+    """Of its variants that which suits this machine, else the smallest: what is asked is not which to take
+    but whether to.
+    """
+    suits = (each for each in row.variants if each.format == row.choice)
+    variant = next(suits, None) or min(row.variants, key=lambda each: each.bytes)
+    return _line((row.id, row.state), row, variant, best)
+
+
+def _line(named: tuple[str, str], row: Row, variant: VariantRow, best: Proposal) -> tuple[str, ...]:
+    id, state = named
+    size = f"{'~' if variant.about else ''}{in_words(variant.bytes)}"
+    is_best = (row.id, variant.format) == (best.id, best.format)
+    mark = "recommended" if is_best else WORDS.get(variant.badge, "")
+    return id, _count(row.parameters), size, variant.format, row.licence, state, mark
+
+
+def _count(parameters: int) -> str:
+    """135 M, 1.5 B; "" where nobody knows."""
+    if not parameters:
+        return ""
+    return f"{parameters / 1e9:.1f} B" if parameters >= 999.5e6 else f"{parameters / 1e6:.0f} M"
 
 
 def _others(store: ModelStore) -> Iterator[tuple[str, Path]]:
@@ -103,13 +122,6 @@ def show_known(known: list[dict[str, Any]], as_json: bool) -> None:
             print(f"{name}: {value}")
 
 
-def families(variants: Sequence[VariantRow]) -> list[str]:
-    """bf16, FP8, GGUF ...: their formats, GGUF's and GPTQ's many counted as one; one alone in full."""
-    if len(variants) == 1:
-        return [variants[0].format]
-    return list(dict.fromkeys(re.split("[ -]", variant.format)[0] for variant in variants))
-
-
 def _entry(store: ModelStore, model: Model, state: str) -> dict[str, Any]:
     first = model.fetched or model.variants[0]
     return {
@@ -118,6 +130,7 @@ def _entry(store: ModelStore, model: Model, state: str) -> dict[str, Any]:
         "licence": model.licence,
         "context": model.context,
         "parameters": model.parameters,
+        "purposes": model.purposes,
         "format": first.format,
         "bytes": first.bytes or None,
         "state": state,
@@ -146,6 +159,8 @@ def show_model(store: ModelStore, model: Model, settings: Settings, as_json: boo
         return
     print(f"{model.name} ({model.id}), {state}")
     print(f"{model.parameters / 1e9:.2f} billion parameters, {model.licence}, context {model.context:,}")
+    if model.purposes:
+        print(f"for {', '.join(model.purposes)}")
     print(f"{device.reason} {in_words(device.memory_available)} are free on {device.name}.")
     print()
     _variants(store, model, choice)
@@ -154,7 +169,7 @@ def show_model(store: ModelStore, model: Model, settings: Settings, as_json: boo
     print(f"Speeds are estimates: reading {speed / 1e9:.1f} GB/s, as measured now, once for each token.")
     if state in ("missing", "on the hub"):
         print(missing(model, model.id))
-    print("Licence, context and shape are from:")
+    print("Licence, context, purposes and shape are from:")
     for page in model.sources:
         print(f"  {page}")
     print(f"Checked at the hub: {model.checked or 'not yet'}")
@@ -175,7 +190,7 @@ def _variants(store: ModelStore, model: Model, choice: Choice) -> None:
         speed, memory = f"about {fit.tokens_per_s:.3g}", in_words(fit.memory_bytes)
         room = *_room(model, fit), places[fit.format]
         rows.append((mark, fit.format, size, memory, str(fit.quality), speed, *room))
-    show_table(rows)
+    show_table(rows, numbers=(2, 3, 4, 5, 6, 7))
     for fit in choice.fits:
         if fit.note and (fit.fits or fit.ruled_out):
             print(f"{fit.format}: {fit.note}")

@@ -29,11 +29,13 @@ def show_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=not holds_all, default=str), flush=True)
 
 
-def show_table(rows: Sequence[Sequence[str]]) -> None:
-    """Rows in aligned columns on stdout."""
+def show_table(rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> None:
+    """Rows in aligned columns on stdout, the columns `numbers` by their right end."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    sides = ["><"[place not in numbers] for place in range(len(widths))]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        cells = zip(row, sides, widths, strict=True)
+        print("  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip())
 
 
 class Meter:

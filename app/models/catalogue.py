@@ -30,9 +30,9 @@ SAFE = {  # what becomes a file's name, an argument of pip or a part of an addre
     "version": re.compile(r"[0-9][0-9A-Za-z.]{0,49}"),
     "repo": re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}"),
     "source": re.compile(r"https://[^\s\"]{1,300}"),
-    "purpose": re.compile("code|reasoning"),
     "format": re.compile("|".join(map(re.escape, FORMATS))),
 }
+PURPOSES = ("chat", "reasoning", "code", "languages")
 ASSUMED_CONTEXT = 8192
 # how a field is spelled -> is this value one?
 SOUND = {
@@ -80,20 +80,24 @@ class Variant:
 class Shape:
     """What a token leaves in memory: from the model's config.json, or a public copy of it."""
 
-    layers: int
+    layers: int  # those with keys and values of their own
     kv_heads: int
     head_dim: int
     embeddings: int  # parameters outside the layers
+    rows: int = 0  # of these, parameters of tables of which a token reads a row
     window: int = 0  # how far back the windowed layers look
     window_layers: int = 0  # how many of the layers do
+    full_kv_heads: int = 0  # of the layers that see all, where theirs are others
+    full_head_dim: int = 0
 
     def kinds(self) -> tuple[KindFacts, ...]:
         """Its page kinds, keys and values of 16 bits."""
-        token, full = 4 * self.kv_heads * self.head_dim, self.layers - self.window_layers
+        full, heads = self.layers - self.window_layers, self.full_kv_heads or self.kv_heads
+        token = 4 * heads * (self.full_head_dim or self.head_dim)
         every = KindFacts("full", tuple(range(full)), full * token)
         if not self.window_layers:
             return (every,)
-        ids = tuple(range(full, self.layers))
+        token, ids = 4 * self.kv_heads * self.head_dim, tuple(range(full, self.layers))
         return every, KindFacts("window", ids, self.window_layers * token, self.window)
 
 
@@ -112,7 +116,7 @@ class Model:
     unserved: str = ""  # its architecture, where the engine refuses it
     borrowed: str = ""  # its architecture, where transformers' code computes it
     shape: Shape | None = None  # None: not known until it is downloaded
-    purpose: str = ""  # "code" or "reasoning", where it is not made for plain conversation
+    purposes: tuple[str, ...] = ()  # of PURPOSES: what it is good for, as its maker says; (): not known
     sources: tuple[str, ...] = ()  # public pages that licence, context, parameters and shape are from
     checked: date | None = None  # when the hub itself was last asked; None: never
 
@@ -124,7 +128,7 @@ class Model:
     def facts(self) -> ModelShape:
         """What choosing a variant needs."""
         shape, active = self.shape, self.active or self.parameters
-        kinds, embeddings = (shape.kinds(), shape.embeddings) if shape else ((), 0)
+        kinds, embeddings, rows = (shape.kinds(), shape.embeddings, shape.rows) if shape else ((), 0, 0)
         return ModelShape(
             self.name,
             self.context or ASSUMED_CONTEXT,
@@ -134,6 +138,7 @@ class Model:
             kinds,
             self.unserved,
             bool(self.borrowed),
+            rows=rows,
         )
 
 
@@ -183,6 +188,7 @@ def _model(entry: Any, pages: dict[str, str]) -> Model:
     made = {
         "variants": variants,
         "sampling": _sampling(entry.get("sampling", {}), where),
+        "purposes": _purposes(entry.get("purposes", []), where),
         "sources": tuple(_page(name, pages, where) for name in entry.get("sources", ())),
         "shape": _build(Shape, entry["shape"], where) if "shape" in entry else None,
     }
@@ -201,6 +207,12 @@ def _sampling(entry: Any, where: str) -> SamplingParams:
         return SamplingParams(**entry)
     except (TypeError, BadRequest) as error:
         raise BadCatalogue(f"{where}: sampling can't be {entry!r}: {error}") from error
+
+
+def _purposes(entry: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(entry, list) or not all(each in PURPOSES for each in entry):
+        raise BadCatalogue(f"{where}: purposes can't be {entry!r}; there are {', '.join(PURPOSES)}.")
+    return tuple(entry)
 
 
 def _variant(entry: Any, pages: dict[str, str], where: str) -> Variant:

@@ -27,6 +27,12 @@ class DiskUse:
     free: int
     quota: int
 
+    @property
+    def room(self) -> int:
+        """What models may take, all together."""
+        room = self.models + self.free - SPARE
+        return min(room, self.quota) if self.quota else room
+
 
 def disk_use(store: ModelStore, packed: Path, quota_gb: int) -> DiskUse:
     """As it is now."""

@@ -1,8 +1,9 @@
 """Which model to begin with on this machine: one that fits, anyone may download, and is made for talking.
 
-Pure, but for what is passed in. The most parameters that leave room for a few chats at a comfortable speed
-and are no endless download. Where there is none, or the hub may not be asked, it is the starter, which comes
-from the package index.
+Pure, but for what is passed in. An all-round model: good for the most purposes, as its maker says; of those
+the most parameters that compute, and of these the best quality, with room for a few chats at a comfortable
+speed, and no endless download. Where there is none, or the hub may not be asked, it is the starter, which
+comes from the package index.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .fits import LEAST
 
 COMFORTABLE = 10.0  # tokens a second: no waiting for the next word
 CHATS = 2  # that there must be room for, side by side
-LARGEST = 6 * 10**9  # bytes: who begins does not want to wait an hour for a download
+LARGEST = 20 * 10**9  # bytes: an hour's download at 45 Mbit/s
 FREE = ("Apache-2.0", "MIT")  # licences under which no maker wants to be asked first
 
 
@@ -38,19 +39,21 @@ def propose(
     speed: float,
     config: EngineConfig = EngineConfig(),
     offline: bool = False,
+    room: int = LARGEST,
 ) -> Proposal:
-    """The model to begin with, and why. There must be one that comes in wheels."""
+    """The model to begin with, and why. There must be one that comes in wheels. `room`: bytes of the disk."""
     free = in_words(device.memory_available)
     best: tuple[int, int, Proposal] | None = None
-    for place, model in enumerate(models):
-        suits = model.licence in FREE and not model.purpose and not model.unserved
+    for model in models:
+        suits = model.licence in FREE and "chat" in model.purposes and not model.unserved
         if offline or not suits:
             continue
         wanted = [(variant.format, variant.bytes) for variant in model.variants]
         fits = choose_variant(model.facts(), wanted, device, speed, config).fits  # the best quality first
-        if fit := next(filter(_is_good, fits), None):
+        if fit := next((fit for fit in fits if _is_good(fit) and fit.bytes <= room), None):
             proposal = Proposal(model.id, model.name, fit.format, fit.bytes, _reason(fit, free))
-            best = max(best or (0, 0, proposal), (model.parameters, place, proposal), key=lambda b: b[:2])
+            rank = len(model.purposes), model.parameters - model.facts().rows
+            best = max((*rank, proposal), best or (0, 0, proposal), key=lambda each: each[:2])
     if best:
         return best[2]
     why = "the hub is not to be asked" if offline else f"nothing larger suits this machine with {free} free"
@@ -60,7 +63,7 @@ def propose(
 def _reason(fit: Fit, free: str) -> str:
     """For who has never heard of tokens. That it suits is not said: the page of models may call it tight."""
     return (
-        f"The largest model for conversation that runs well on this machine with {free} of memory free: "
+        f"The largest all-round model that runs well on this machine with {free} of memory free: "
         f"about {fit.tokens_per_s:,.0f} tokens/s (people read about {LEAST:.0f}), and room for "
         f"{int(fit.chats):,} long chats at once."
     )

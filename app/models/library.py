@@ -164,17 +164,21 @@ class Library:
         """The id of the model to begin with where nothing larger is here: tiny, and often wrong."""
         return starter(self.store.catalogue.models, "").id
 
+    def proposal(self) -> Proposal:
+        """The model that is recommended for this machine, and why."""
+        models, config, machine = self.store.catalogue.models, self.settings.engine, self.machine
+        offline, room = self.hub.offline, self.disk().room
+        return propose(models, machine.device(), machine.speed(), config, offline, room)
+
     def first(self) -> FirstRun:
         """What to begin with on this machine."""
-        models, offline = self.store.catalogue.models, self.hub.offline
-        config = self.settings.engine
-        proposal = propose(models, self.machine.device(), self.machine.speed(), config, offline)
+        models = self.store.catalogue.models
         small = starter(models, "")
         have = [model.id for model in models if self.store.state(model) in ("ready", "unverified")]
         more = {*have, *(each.record.id for each in self.store.installed())} - {small.id}
         begun = bool(more) or any(entry.path for entry in self.store.own.entries().values())
         begun = begun or self.settings.model != small.id
-        return FirstRun(proposal, small, begun, small.id in have)
+        return FirstRun(self.proposal(), small, begun, small.id in have)
 
     def underway(self) -> list[Download]:
         """The downloads."""

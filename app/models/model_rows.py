@@ -44,7 +44,7 @@ class Row:
     licence: str
     context: int
     parameters: int
-    purpose: str
+    purposes: tuple[str, ...]
     origin: Origin
     state: State
     gated: bool
@@ -80,7 +80,7 @@ def row(
         licence=model.licence,
         context=model.context,
         parameters=model.parameters,
-        purpose=model.purpose,
+        purposes=model.purposes,
         origin=origin,
         state=state,
         gated=hit is not None and hit.gated,
@@ -123,7 +123,7 @@ def own_row(entry: OwnModel, context: int = 0, fit: VariantFit | None = None) ->
         licence="",
         context=context,
         parameters=entry.parameters,
-        purpose="",
+        purposes=(),
         origin="yours",
         state=state,
         gated=False,
@@ -138,4 +138,5 @@ def record_model(records: Sequence[Record]) -> Model:
     """A model that stands in no catalogue, from what was noted when its variants were fetched."""
     first = records[0]
     variants = tuple(Variant(each.format, bytes=each.bytes, repo=each.repo) for each in records)
-    return Model(first.id, first.name, first.licence, first.context, first.parameters, variants)
+    facts = (first.id, first.name, first.licence, first.context, first.parameters)
+    return Model(*facts, variants, borrowed=first.borrowed)

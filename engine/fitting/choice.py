@@ -17,11 +17,10 @@ from ..config import MADE_ELSEWHERE, EngineConfig
 from ..errors import ModelTooLarge, UnsupportedModel
 from .abilities import BF16, FP8, INT8, PROCESSOR, DeviceFacts
 from .borrowed import BORROWED as BORROWED_TYPES, WANTED
-from .memory_plan import Chat, KindFacts, MemoryFacts, MemoryPlan, ModelFacts
+from .memory_plan import USUAL_CONTEXT, Chat, KindFacts, MemoryFacts, MemoryPlan, ModelFacts
 from .precision import Fit as Loaded, fit as load
 
 USABLE = 5.0  # tokens a second: about as fast as people read
-WANTED_CONTEXT = 8192  # tokens of a chat, where the settings leave it open
 SHARE = {PROCESSOR: 0.85}  # of the speed of reading that a whole step reaches; elsewhere ELSEWHERE
 ELSEWHERE = 0.6
 PLAIN_TORCH = 0.25  # the same of transformers' code
@@ -83,6 +82,7 @@ class ModelShape:
     unserved: str = ""  # its architecture, where the engine refuses it
     borrowed: bool = False  # transformers' code computes it, with its weights as they are
     weights_bytes: int = 0  # in memory, where its files were looked at
+    rows: int = 0  # of the embeddings, those in tables of which a token reads a row
 
     def bytes_in(self, format: str) -> int:
         """About how large its files are in a format."""
@@ -94,7 +94,7 @@ class ModelShape:
         if not self.borrowed:
             bits = next(filter(any, (format.processor if kind == PROCESSOR else format.card, bits)))
         known = self.weights_bytes or size * self._in(bits) / self._in(format.file)
-        return int(known), known * self._in(bits, self.active) / self._in(bits)
+        return int(known), known * (self._in(bits, self.active) - self.rows * bits[1] / 8) / self._in(bits)
 
     def _in(self, bits: Bits, parameters: int = 0) -> float:
         inside = max(0, (parameters or self.parameters) - self.embeddings)
@@ -189,7 +189,7 @@ def fit_variant(
 ) -> Fit:
     """How one variant would do."""
     about, size = not size, size or model.bytes_in(format)
-    length = min(config.context_length or WANTED_CONTEXT, model.context_length)
+    length = min(config.context_length or USUAL_CONTEXT, model.context_length)
     if config.context_length:  # set for another model, perhaps
         config = replace(config, context_length=length)
     fits, ruled_out, context_length, chats, note = True, False, 0, 0.0, ""

@@ -110,8 +110,9 @@ def test_the_catalogue_says_what_fits_and_why(page: Page) -> None:
     expect(card).to_contain_text("Apache-2.0")
     expect(card).to_contain_text("596 M parameters")
     expect(card).to_contain_text("context 40,960")
+    expect(card).to_contain_text("For conversation, reasoning, and several languages")
     badge = card.locator(".badge")
-    assert badge.inner_text() in ("fits", "tight", "too large")
+    assert badge.inner_text() in ("fits", "tight", "too large", "recommended")
     reason = badge.get_attribute("title") or ""
     assert "tokens/s" in reason or "free" in reason
     expect(card.locator(f"#{badge.get_attribute('aria-describedby')}".replace(".", "\\."))).to_have_text(
@@ -121,8 +122,22 @@ def test_the_catalogue_says_what_fits_and_why(page: Page) -> None:
     expect(card.get_by_role("combobox")).to_have_value("qwen3-0.6b@fp8")
     page.fill("#models-search", "mixtral")
     expect(page.locator("#models-part .model")).to_have_count(1)
+    page.fill("#models-search", "code")  # a purpose
+    expect(model(page, "qwen2.5-coder-7b")).to_contain_text("For code")
     page.fill("#models-search", "nonsense")
     expect(page.get_by_text("No model here is called “nonsense”.")).to_be_visible()
+
+
+def test_the_model_to_take_is_marked_with_its_reason(
+    page: Page, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = Proposal("olmo-2-7b", "OLMo 2 7B", "bf16", 400_000, "It suits this machine.")
+    monkeypatch.setattr("app.models.library.propose", lambda *given: best)
+    served.services.library.store.own.keep("olmo-2-7b", system_prompt="x")  # the list is another
+    card = page.locator('[data-section="catalogue"] .model').first
+    expect(card).to_contain_text("OLMo 2 7B Instruct", timeout=PATIENCE_S * 1000)
+    expect(card.locator(".badge")).to_have_text("recommended")
+    expect(card).to_contain_text("It suits this machine.")
 
 
 def test_of_what_is_too_large_the_smallest_is_shown(page: Page, library: Library) -> None:
@@ -278,12 +293,17 @@ def test_how_a_model_is_used(page: Page, hub: FakeHub, library: Library) -> None
     expect(dialog.get_by_role("alert")).to_have_text("“hot” is not a number.")
     dialog.get_by_label("Temperature").fill("99")
     dialog.get_by_role("button", name="Save").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("temperature is 99")
+    expect(dialog.get_by_role("alert")).to_have_text("“Temperature” is 99; it must lie between 0.0 and 5.0.")
     dialog.get_by_label("Temperature").fill("0,2")
+    dialog.get_by_label("Context").fill("32")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_have_text("“Context in tokens” is 32; it must be at least 512.")
+    dialog.get_by_label("Context").fill("2,048")  # as it is shown
     dialog.get_by_role("button", name="Save").click()
     expect(dialog).to_have_count(0)
     entry = library.store.own.entries()["maker--tiny-gguf"]
-    assert (entry.system_prompt, entry.sampling) == ("Be brief.", {"temperature": 0.2})
+    assert (entry.system_prompt, entry.context) == ("Be brief.", 2048)
+    assert entry.sampling == {"temperature": 0.2}
     press(card, "usage")
     expect(page.get_by_role("dialog").get_by_label("Temperature")).to_have_value("0.2")
     page.keyboard.press("Escape")

@@ -39,6 +39,12 @@ WORDS: dict[str, tuple[str, str]] = {
     "models_about": ("about {size}", "约 {size}"),
     "models_yours": ("Used where it lies: {path}", "原位使用：{path}"),
     "models_variant": ("Variant of {name}", "{name} 的版本"),
+    "models_for": ("For {purposes}", "用于{purposes}"),
+    "purpose_chat": ("conversation", "对话"),
+    "purpose_reasoning": ("reasoning", "推理"),
+    "purpose_code": ("code", "编程"),
+    "purpose_languages": ("several languages", "多语言"),
+    "badge_best": ("recommended", "推荐"),
     "badge_fits": ("fits", "适合"),
     "badge_tight": ("tight", "勉强"),
     "badge_large": ("too large", "过大"),
@@ -141,7 +147,8 @@ COMPUTED = frozenset(
     [
         "models",
         *(f"models_{unit}" for unit in ("seconds", "minutes", "hours")),
-        *(f"badge_{badge}" for badge in ("fits", "tight", "large", "unserved")),
+        *(f"purpose_{purpose}" for purpose in ("chat", "reasoning", "code", "languages")),
+        *(f"badge_{badge}" for badge in ("best", "fits", "tight", "large", "unserved")),
         *(f"download_{state}" for state in ("queued", "fetching", "checking", "waiting", "paused", "failed")),
         *(f"token_{place}" for place in ("keyring", "file")),
         *(

@@ -83,11 +83,16 @@ def test_chat_s_bad_input(tmp_path: Path) -> None:
         ("serve", "--port", "70000"),
         ("models", "pull"),
         ("models", "show"),
+        ("models", "remove", " "),
+        ("chat", "x", "--model", ""),
+        ("inspect", ""),
+        ("serve", "--port", "9" * 5000),
     ],
 )
 def test_wrong_usage(words: tuple[str, ...], tmp_path: Path) -> None:
     done = octavo(*words, home=tmp_path)
     assert done.returncode == 2 and "usage: octavo" in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr) < 1000
 
 
 def test_wrong_usage_is_explained_by_the_command_that_was_meant(tmp_path: Path) -> None:
@@ -154,12 +159,18 @@ def test_models(tmp_path: Path) -> None:
     assert listed[2]["path"] is None and listed[2]["bytes"] is None
     assert Path(listed[0]["path"]) == tmp_path / "models/smollm2-135m/SmolLM2-135M-Instruct.Q4_1.gguf"
     table = octavo("models", home=tmp_path).stdout
-    assert re.search(r"smollm2-135m +98\.4 MB +GGUF Q4_1 +Apache-2\.0 +missing", table)
-    assert re.search(r"qwen3-8b +8\.2 billion +bf16, FP8, AWQ, GGUF +Apache-2\.0 +on the hub", table)
+    assert re.search(r"smollm2-135m +135 M +98\.4 MB +GGUF Q4_1 +Apache-2\.0 +missing", table)
+    assert re.search(r"qwen3-8b +8\.2 B +~[\d.]+ GB +\S.* +Apache-2\.0 +on the hub", table)
+    table, told = table.split("\n\n")
     head, *lines = table.splitlines()
-    assert head.split() == ["model", "size", "format", "licence", "state", "here"]
-    assert all(re.search(r"  (fits|tight|too large|not served)$", line) for line in lines)
-    again = octavo("models", "list", home=tmp_path).stdout.splitlines()
+    assert head.split() == ["model", "parameters", "size", "format", "licence", "state", "here"]
+    for name in ("parameters", "size"):  # each number ends where its heading does
+        end = head.index(name) + len(name)
+        assert all(line[end - 1] != " " == line[end] for line in lines)
+    assert all(re.search(r"  (fits|tight|too large|not served|recommended)$", line) for line in lines)
+    best = re.match(r"Recommended: (\S+), (.+?)\. The ", told)
+    assert best and [line.split()[0] for line in lines if line.endswith("recommended")] == [best[1]]
+    again = octavo("models", "list", home=tmp_path).stdout.split("\n\n")[0].splitlines()
     assert [line.split()[0] for line in again] == [line.split()[0] for line in (head, *lines)]
     assert max(map(len, table.splitlines())) <= 110
     assert "There is no model 'x'" in sentence(octavo("models", "pull", "x", home=tmp_path))
@@ -181,6 +192,7 @@ def test_a_model_is_shown(tmp_path: Path) -> None:
     assert re.search(line, text)
     assert "https://github.com/Lightning-AI/litgpt" in text and "Checked at the hub: not yet" in text
     assert shown["choice"]["reason"].split()[0] in text
+    assert "\nfor chat, reasoning, languages\n" in text
     assert "quality (1 is best)" in text and "unserved" in shown
     (tmp_path / "settings.toml").write_text("context_length = 2048\nnum_chats = 1\n")
     assert "chats of 2,048" in octavo("models", "show", "smollm2-135m", home=tmp_path).stdout

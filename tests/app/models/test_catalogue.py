@@ -52,12 +52,13 @@ def test_the_shipped_one() -> None:
 
 def test_the_shipped_one_covers_the_field_and_says_where_it_knows_it_from() -> None:
     models = read_catalogue().models
-    assert len(models) >= 25
+    assert len(models) >= 45
     sizes = [model.parameters for model in models]
     assert min(sizes) < 0.2e9 and max(sizes) > 70e9
     formats = {variant.format.partition(" ")[0] for model in models for variant in model.variants}
     assert formats >= {"bf16", "FP8", "AWQ", "GPTQ-Int4", "GPTQ-Int8", "GGUF"}
     for model in models:
+        assert model.purposes and len(set(model.purposes)) == len(model.purposes)
         assert model.sources and len(set(model.sources)) == len(model.sources)
         assert 2048 <= model.context <= 2**20 and (not model.active or model.active < model.parameters)
         for variant in model.variants:
@@ -73,9 +74,39 @@ def test_shapes_agree_with_the_number_of_parameters() -> None:
         if model.shape:
             inside = (model.active or model.parameters) - model.shape.embeddings
             width = model.shape.kv_heads * model.shape.head_dim
-            assert (
-                0.05 < inside / model.shape.layers / width**2 < 3000 and inside > 0.5 * model.shape.embeddings
-            )
+            assert 0.05 < inside / model.shape.layers / width**2 < 3000
+            assert inside > 0.5 * (model.shape.embeddings - model.shape.rows)
+
+
+@pytest.mark.parametrize(
+    ("format", "known"),  # files of Gemma 4 as the page that names them has them
+    [
+        ("gemma-4-e2b@GGUF Q8_0", 5.0e9),
+        ("gemma-4-e2b@GGUF Q6_K", 3.9e9),
+        ("gemma-4-e4b@GGUF Q8_0", 8.1e9),
+        ("gemma-4-e4b@GGUF Q4_K_M", 5.4e9),
+        ("gemma-4-12b@GGUF Q8_0", 12.7e9),
+        ("gemma-4-12b@GGUF Q4_K_M", 7.4e9),
+        ("gemma-4-31b@GGUF Q5_K_M", 21.8e9),
+    ],
+)
+def test_what_a_token_reads_a_row_of_counts_for_files_as_the_rest_does(format: str, known: float) -> None:
+    id, _, format = format.partition("@")
+    assert read_catalogue()[id].facts().bytes_in(format) == pytest.approx(known, rel=0.03)
+
+
+def test_layers_of_two_kinds_and_a_table_of_which_a_token_reads_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "m.toml"
+    more = "window_layers = 3, full_kv_heads = 1, full_head_dim = 32"
+    path.write_text(ON_THE_HUB.replace("window_layers = 3", more), "utf-8")
+    facts = read_catalogue(path)["h"].facts()
+    full, window = facts.kinds
+    assert full == KindFacts("full", (0,), 128) and window == KindFacts("window", (1, 2, 3), 192, 16)
+    path.write_text(ON_THE_HUB.replace("embeddings = 100", "embeddings = 100, rows = 80"), "utf-8")
+    rows = read_catalogue(path)["h"].facts()
+    assert rows.bytes_in("bf16") == facts.bytes_in("bf16") == 1000
+    held = [each.held(FORMATS["bf16"], "cuda", 1000) for each in (facts, rows)]
+    assert held == [(1000, 1000), (1000, 840)]
 
 
 def test_a_model_on_the_hub(tmp_path: Path) -> None:
@@ -151,6 +182,9 @@ def test_an_unknown_id_is_answered_with_where_the_known_ones_are() -> None:
         ("context = 10", "context = 10\nsampling = { heat = 1 }", "heat"),
         ("context = 10", 'context = 10\nsampling = { temperature = "x" }', "sampling can't be"),
         ("context = 10", "context = 10\nsampling = 3", "sampling can't be 3"),
+        ("context = 10", 'context = 10\npurposes = "chat"', "purposes can't be 'chat'; there are chat, reas"),
+        ("context = 10", 'context = 10\npurposes = ["art"]', r"purposes can't be \['art'\]"),
+        ("context = 10", "context = 10\npurposes = [[]]", r"purposes can't be \[\[\]\]"),
         ("[[models.variants]]", "[models.variants]", "a list with at least one entry"),
         ('wheels = [{ package = "p", version = "1.0", member = "p/m.bin" }]', "wheels = []", "a list"),
         ('[[models]]\nid = "m"', "x = [", r"m\.toml: "),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
 
 from app.errors import PullFailed
-from app.models.disk import GB, check_room, disk_use
+from app.models.disk import GB, SPARE, check_room, disk_use
 from app.models.model_store import ModelStore
 from app.settings import Home
 from tests.app.fake_hub import hub_catalogue
@@ -32,6 +33,11 @@ def test_use(store: ModelStore, tmp_path: Path) -> None:
 
 def test_room(store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.models.disk.shutil.disk_usage", lambda path: usage(10 * GB, 9 * GB, 1 * GB))
+    packed = store.folder / "packed"
+    assert [disk_use(store, packed, quota).room for quota in (0, 1)] == [1000 + GB - SPARE] * 2
+    os.truncate(store.folder / "a" / "y", 400_000_000)
+    assert disk_use(store, packed, 1).room == GB < disk_use(store, packed, 0).room
+    os.truncate(store.folder / "a" / "y", 300)
     check_room(store, "M", 700_000_000, 0)
     with pytest.raises(
         PullFailed, match=r"M needs 800\.0 MB more and .* to spare, but only 1\.00 GB are free"

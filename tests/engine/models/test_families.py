@@ -14,6 +14,8 @@ from safetensors.torch import load_file, save_file
 
 import kernels
 from engine.checkpoints import open_checkpoint
+from engine.fitting.choice import FORMATS
+from engine.inspection import shape_of
 from engine.models import load_decoder, read_config
 from engine.models.families import GGUF_FAMILIES, HF_FAMILIES
 from engine.running.forward import Forward
@@ -97,6 +99,16 @@ def test_a_gemma_4_quantized_when_it_is_loaded(
     (found,) = Forward(loaded, numba, 512, CONTEXT)((tokens, 0, list(range(1, CONTEXT))))
     theirs = logits_of(model, tokens)
     assert (found - theirs).square().mean().sqrt() / theirs.std() < most
+
+
+def test_of_a_gemma_4_s_table_of_inputs_a_token_reads_a_row(tmp_path: Path) -> None:
+    model = make_model("gemma4-small")
+    shape = shape_of(save(model, tmp_path), "small")
+    sizes = {name: weight.numel() for name, weight in model.model.named_parameters()}
+    assert shape.rows == sizes["embed_tokens_per_layer.weight"]
+    assert shape.embeddings == shape.rows + sizes["embed_tokens.weight"]
+    _, read = shape.held(FORMATS["GGUF Q8_0"], "cpu", 0)
+    assert read == pytest.approx(shape.weights_bytes * (1 - shape.rows / shape.parameters))
 
 
 def test_the_document_lists_what_is_served() -> None:

@@ -19,9 +19,13 @@ function answers(variant, { model, state, progress, next }) {
   return state === "ready" ? ["in_memory"] : state === "loading" ? ["loading", progress] : [];
 }
 
+const purposesOf = (row) => row.purposes.map((each) => w["purpose_" + each]);
 function facts(row, variant) {
   const size = variant.about ? fill(w.models_about, { size: bytes(variant.bytes) }) : bytes(variant.bytes);
+  const together = new Intl.ListFormat(document.documentElement.lang, { type: "conjunction" });
+  const purposes = together.format(purposesOf(row));
   const list = [
+    purposes && fill(w.models_for, { purposes }),
     row.origin === "hub" ? variant.source : "", // who made it: names alone are easily alike
     row.origin === "yours" ? "" : row.licence || w.models_licence_unknown,
     row.parameters ? fill(w.models_parameters, { count: many(row.parameters) }) : "",
@@ -95,19 +99,22 @@ function card(row, state, redraw, act, before) {
   const variant = chosen(row, state.downloads);
   const download = state.downloads.find(({ key }) => key === variant.key);
   const memory = answers(variant, state.runtime);
-  const sign = JSON.stringify([row, variant.key, download?.state, memory[0]]);
+  const { id: bestId, format, reason: whyBest } = state.proposal;
+  const isBest = bestId === row.id && format === variant.format;
+  const sign = JSON.stringify([row, isBest && whyBest, variant.key, download?.state, memory[0]]);
   if (before?.sign === sign) {
     before.move(download, memory);
     return before;
   }
   const id = `model-${row.id}`;
-  const reason = octavo.said(variant.reason || row.reason);
+  const reason = octavo.said((isBest && whyBest) || variant.reason || row.reason);
   const mark = el("span", { class: "mark-here" });
   const where = variant.yours ? fill(w.models_yours, { path: variant.source }) : "";
   const why = [reason, where].filter(Boolean).join(" ");
   const gated = el("span", { class: "badge gated", title: w.models_gated_why }, w.models_gated);
   const head = el("header", {}, el("h3", { id: `${id}-name` }, row.name));
-  if (variant.badge) head.append(badge(variant.badge, reason, `${id}-why`));
+  if (isBest) head.append(badge("best", reason, `${id}-why`));
+  else if (variant.badge) head.append(badge(variant.badge, reason, `${id}-why`));
   if (row.gated) head.append(gated);
   head.append(mark);
   const props = { class: "card model", "data-model": row.id, "aria-labelledby": `${id}-name` };

@@ -142,7 +142,8 @@ function section(name, title, rows, more = []) {
 function draw() {
   const text = box.value.trim().toLowerCase();
   const underway = new Set(model.downloads.map(({ key }) => key));
-  const fits = (row) => [row.name, row.id, row.licence].some((each) => each.toLowerCase().includes(text));
+  const fits = (row) =>
+    [row.name, row.id, row.licence, ...purposesOf(row)].some((each) => each.toLowerCase().includes(text));
   const isHere = ({ origin, variants }) =>
     origin === "yours" || variants.some(({ here, key }) => here || underway.has(key));
   const hint = (sentence) => el("p", { class: "soft" }, sentence);
@@ -155,7 +156,10 @@ function draw() {
     const more = found.length ? [hint(w.models_found_text), ...found] : [];
     all.push(section("here", w.models_here, model.rows.filter((row) => isHere(row) && fits(row))));
     all.push({ name: "found", title: w.models_found, nodes: more });
-    all.push(section("catalogue", w.models_catalogue, model.rows.filter((row) => !isHere(row) && fits(row))));
+    const others = model.rows.filter((row) => !isHere(row) && fits(row));
+    const isBest = ({ id }) => id === model.proposal?.id;
+    const bestFirst = [...others.filter(isBest), ...others.filter((row) => !isBest(row))];
+    all.push(section("catalogue", w.models_catalogue, bestFirst));
   }
   const full = all.filter(({ nodes }) => nodes.length);
   if (!full.length && text) full.push({ name: "none", nodes: [hint(fill(w.models_nothing, { text }))] });
