@@ -200,9 +200,10 @@ def page(profile: Profile) -> Page:
 
 
 def say(page: Page, served: Served, text: str) -> FakeStream:
-    """Write a message and send it; the answer to be."""
+    """Write a message and send it; the answer to be. The page has its chat on screen."""
     page.fill("#draft", text)
     page.press("#draft", "Enter")
+    expect(page.locator("#draft")).to_have_value("")
     return served.model.next_stream()
 
 

@@ -408,7 +408,7 @@ def test_requests_that_overtake_each_other(page: Page, served: Served) -> None:
     stream = say(page, served, "One")
     stream.write("first")
     stream.finish()
-    expect(page.locator("#send")).to_be_visible()
+    expect(page.locator("#talk .foot [data-tool=again]")).to_be_visible()  # it has ended, and the page knows
     page.evaluate(OVERTAKING)
     page.evaluate("octavo.show(octavo.state.chat); octavo.show('')")
     page.wait_for_function("octavo.state.chat === '' && octavo.state.view.chat === ''")
