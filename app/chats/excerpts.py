@@ -1,7 +1,7 @@
 """A piece of an answer as plain words: without the signs that Markdown draws it by.
 
-It may begin and end anywhere in what they stand around, and in code. What is found in it stands between the
-characters 2 and 3, which stay. Knows no index.
+A piece may begin and end in the middle of what such signs enclose, or of code. The words that were looked for
+stand between the characters 2 and 3, which are kept. Knows no index.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 LETTER = "[0-9A-Za-z_]"  # a star between two of them is code's, as in 2**n
-SIGNS = tuple(
+SIGNS = tuple(  # in this order
     (re.compile(sign, re.MULTILINE), instead)
     for sign, instead in (
         (r"`+|^[ \t]*+~{3,}", ""),
@@ -18,7 +18,7 @@ SIGNS = tuple(
         (r"^[ \t]*+[-*+][ \t]+", "• "),
         (r"!?\[([^\]\[]*)\]\([^)\s\x02\x03]*\)", r"\1"),
         (rf"(?<!{LETTER})(\*{{1,3}})(?=[^\s*])(.{{0,200}}?[^\s*])\1(?!\x02?{LETTER}|\*)", r"\2"),
-        # of two stars the others may be out of sight
+        # two stars whose partners lie outside of the piece
         (rf"(?<!{LETTER})\*\*(?=[^\s*])|(?<=[^\s*])\*\*(?!\x02?{LETTER})", ""),
     )
 )

@@ -25,7 +25,7 @@ CJK = (
 ALONE = re.compile(f"([{CJK}])")
 TAGS = re.compile(r"</?think>")
 MOST_WORDS, MOST_TITLES, MOST_HITS, MOST_IN_CHAT, MOST_LOOKED_AT = 20, 8, 30, 3, 1000
-LONGEST = 1000  # characters of a piece: its words may stand far apart
+LONGEST = 1000  # characters of a piece that is shown: the words in it may stand far apart
 LEAST_BEGUN = 3  # letters of the last word, for others to be found that begin with it
 SAID = """
     SELECT m.id, m.chat, m.role, c.title, c.updated, c.archived
@@ -125,16 +125,16 @@ def find(db: Database, text: str) -> list[Hit]:
     if not words:
         return []
     chats = "SELECT id, title, updated, archived FROM chats WHERE NOT deleted AND leaf IS NOT NULL "
-    wanted = [_plain(word) for word in words]
+    wanted = [_folded(word) for word in words]
     titled = [
         Hit(row["id"], row["title"], row["updated"], bool(row["archived"]))
         for row in db.execute(chats + "ORDER BY turn DESC, updated DESC").fetchall()
-        if all(word in _plain(row["title"]) for word in wanted)
+        if all(word in _folded(row["title"]) for word in wanted)
     ]
     return titled[:MOST_TITLES] + _said(db, words)
 
 
-def _plain(text: str) -> str:
+def _folded(text: str) -> str:
     """The text without case and accents, as the index has it."""
     if text.isascii():
         return text.lower()
@@ -162,11 +162,12 @@ def _said(db: Database, words: list[str]) -> list[Hit]:
 
 
 def _hit(row: sqlite3.Row, snippet: str) -> Hit:
-    pieces = []
     text = TAGS.sub("", snippet.replace(EDGE, ""))
     begin = max(0, text.find("\2") - LONGEST // 4)
     text = text[begin : begin + LONGEST]
-    text = plain(text) if row["role"] == "assistant" else text
+    if row["role"] == "assistant":
+        text = plain(text)
+    pieces = []
     for number, part in enumerate(re.split("[\2\3]", text)):
         if part:
             pieces.append((part, number % 2 == 1))

@@ -43,12 +43,13 @@ def list_models(library: Library, as_json: bool) -> None:
     rest = [row for row in rows if not any(each.here for each in row.variants)]
     rest.sort(key=lambda row: LAST.get(row.state, 0))
     show_table([HEAD, *here, *(_offered(row, best) for row in rest)], numbers=(1, 2))
-    print(f"\n{textwrap.fill(f'Recommended: {best.id}, {best.format}. {best.reason}', 100)}")
+    print()
+    print(textwrap.fill(f"Recommended: {best.id}, {best.format}. {best.reason}", 100))
 
 
 def _here(row: Row, variant: VariantRow, best: Proposal) -> tuple[str, ...]:
     state = row.state if row.origin == "yours" else variant.here
-    return _line((variant.key, state), row, variant, best)
+    return _line(variant.key, state, row, variant, best)
 
 
 def _offered(row: Row, best: Proposal) -> tuple[str, ...]:
@@ -57,11 +58,10 @@ def _offered(row: Row, best: Proposal) -> tuple[str, ...]:
     """
     suits = (each for each in row.variants if each.format == row.choice)
     variant = next(suits, None) or min(row.variants, key=lambda each: each.bytes)
-    return _line((row.id, row.state), row, variant, best)
+    return _line(row.id, row.state, row, variant, best)
 
 
-def _line(named: tuple[str, str], row: Row, variant: VariantRow, best: Proposal) -> tuple[str, ...]:
-    id, state = named
+def _line(id: str, state: str, row: Row, variant: VariantRow, best: Proposal) -> tuple[str, ...]:
     size = f"{'~' if variant.about else ''}{in_words(variant.bytes)}"
     is_best = (row.id, variant.format) == (best.id, best.format)
     mark = "recommended" if is_best else WORDS.get(variant.badge, "")

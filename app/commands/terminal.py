@@ -32,7 +32,7 @@ def show_json(value: Any) -> None:
 def show_table(rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> None:
     """Rows in aligned columns on stdout, the columns `numbers` by their right end."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    sides = ["><"[place not in numbers] for place in range(len(widths))]
+    sides = [">" if place in numbers else "<" for place in range(len(widths))]
     for row in rows:
         cells = zip(row, sides, widths, strict=True)
         print("  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip())

@@ -32,7 +32,7 @@ SAFE = {  # what becomes a file's name, an argument of pip or a part of an addre
     "source": re.compile(r"https://[^\s\"]{1,300}"),
     "format": re.compile("|".join(map(re.escape, FORMATS))),
 }
-PURPOSES = ("chat", "reasoning", "code", "languages")
+PURPOSES = ("chat", "reasoning", "code", "languages")  # models.toml says what each means
 ASSUMED_CONTEXT = 8192
 # how a field is spelled -> is this value one?
 SOUND = {

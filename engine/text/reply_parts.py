@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from ..types import THINKS, THOUGHT
 
-FINAL = "final"
-# What follows a token: a channel's name up to TEXT; the same, its line; the channel's text; what is neither
-# thought nor said; what is said.
+FINAL = "final"  # the channel of what is said; what stands in others is thought
+# What a control token begins: NAME, that of a channel, up to TEXT, what is written in it; LINE, the name of
+# a channel, up to the line's end, and its text; NOTHING, neither thought nor said; SAID, what is said.
 NAME, LINE, TEXT, NOTHING, SAID = range(5)
 _MARKS = re.compile(rf"\s*({THINKS}|{THOUGHT})\s*")
 
@@ -68,7 +68,7 @@ class Parts:
         return tuple(reply[marks[-1] if marks else 0 :])
 
     def spell(self, text: str, begun: bool) -> list[tuple[str, bool]]:
-        """A reply's text, or more of one that has `begun`, as pieces: (text, has it control tokens)."""
+        """A reply, or more of one that has `begun`, in pieces: (text, whether it has control tokens)."""
         first, *rest = _MARKS.split(text)
         pieces = [(first, False)]
         if not begun and not text.lstrip().startswith(THINKS):
@@ -84,7 +84,8 @@ class PartReader:
     def __init__(self, parts: Parts | None) -> None:
         self._follows: Mapping[int, int] = parts.follows if parts else {}
         self._name: bytes | None = None  # a channel's, while that is written
-        self._is_line = self._hidden = self._thinking = False  # thinking: in a part of thoughts
+        self._is_line = False  # that name ends with its line
+        self._hidden = self._thinking = False  # between parts; in a part of thoughts
 
     def read(self, token_id: int, piece: bytes) -> bytes:
         """What a token adds, whose own text is `piece`."""

@@ -48,12 +48,10 @@ class Tokenizer:
         self.spelling = vocabulary.spelling
         self.space_prefix = vocabulary.first is not None
         bos = set() if self.bos_id is None else {self.bos_id}
-        steering, defined = (
-            self._of_types(CONTROL, UNKNOWN) | self.eos_ids | bos,
-            self._of_types(USER_DEFINED),
-        )
+        steering = self._of_types(CONTROL, UNKNOWN) | self.eos_ids | bos
+        defined = self._of_types(USER_DEFINED)
         self._found = defined | steering  # as a whole, in text
-        self._ids = {self._tokens[index]: index for index in sorted(self._found)}
+        self._ids = {self._tokens[index]: index for index in sorted(self._found)}  # of doubles the last
         self.parts = Parts.of(self._ids)
         self.control_ids = frozenset(steering.union(self.parts.follows if self.parts else ()))
         defined -= self.control_ids

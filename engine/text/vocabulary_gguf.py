@@ -78,8 +78,8 @@ OF_PIECES = {
     "llama": PreTokenizer(add_bos=True),
     "gemma4": PreTokenizer((r"[^\n]+|\n+",), add_bos=True),
 }
-STEERING = (CONTROL, UNKNOWN, BYTE)  # of these there must be one of a text
-FEW = 100  # of so many tokens one may have another's text
+STEERING = (CONTROL, UNKNOWN, BYTE)  # no other token may have the text of one of these
+FEW = 100  # one token in so many may have another's text
 MOST_WORK = 1 << 28  # Gemma's 262,144 pieces are a tenth of it
 
 

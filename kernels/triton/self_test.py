@@ -4,8 +4,7 @@
 
 Made for the first use of a card, so it is short: products in each format for one row and for many, a gate, a
 mixture, attention of answers and of a prompt over scattered pages, also of 8 bits, what writes and copies
-these, a draw.
-Random inputs; outputs begin as what is no number.
+these, a draw. Random inputs; outputs begin as what is no number.
 """
 
 from __future__ import annotations

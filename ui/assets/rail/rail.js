@@ -4,8 +4,8 @@ const { el, tool, icon, mark, fill, number, words: w } = octavo;
 const DAY_MS = 86_400_000;
 const MORE_ROWS = 100, NEAR_END = 400; // rows; pixels
 const BIN_MS = 15_000; // a deleted chat is gone for good by then
-const UNREAD = ["octavo.unread", "sessionStorage"]; // so that a reload leaves the marks
-const unread = new Set(octavo.kept(...UNREAD)?.split(" "));
+const UNREAD = "octavo.unread", PLACE = "sessionStorage"; // so that a reload leaves the marks
+const unread = new Set(octavo.kept(UNREAD, PLACE)?.split(" "));
 let busyBefore = [];
 let renaming = null;
 let drawn = "";
@@ -208,8 +208,8 @@ function news({ busy }, chat) {
   for (const id of busyBefore) if (!busy.includes(id)) unread.add(id);
   busyBefore = busy;
   unread.delete(chat);
-  const [key, place] = UNREAD, now = [...unread].join(" ") || null;
-  if (now !== octavo.kept(key, place)) octavo.keep(key, now, place);
+  const now = [...unread].join(" ") || null;
+  if (now !== octavo.kept(UNREAD, PLACE)) octavo.keep(UNREAD, now, PLACE);
 }
 function rows({ chats, shelf, chat, page }) {
   const nodes = shelf.place

@@ -1,6 +1,6 @@
 // A message in other words: a box in its place. What the person said is asked anew, an answer stands as it is
 // written; either way the old one stays as a version. What is written is kept by the tab, so that a reload
-// finds it; where the chat is gone, the place where one writes has it. Runs early.
+// finds it; if the chat is deleted meanwhile, it moves into the box for the next message. Runs early.
 (() => {
   const { el, words: w } = octavo;
   const KEPT = "octavo.rewrite", PLACE = "sessionStorage";
