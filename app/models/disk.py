@@ -29,9 +29,9 @@ class DiskUse:
 
     @property
     def room(self) -> int:
-        """What models may take, all together."""
-        room = self.models + self.free - SPARE
-        return min(room, self.quota) if self.quota else room
+        """What can still be fetched."""
+        room = self.free - SPARE
+        return min(room, self.quota - self.models) if self.quota else room
 
 
 def disk_use(store: ModelStore, packed: Path, quota_gb: int) -> DiskUse:

@@ -1,9 +1,9 @@
 """Which model to begin with on this machine: one that fits, anyone may download, and is made for talking.
 
 Pure, but for what is passed in. An all-round model: good for the most purposes, as its maker says; of those
-the most parameters that compute, and of these the best quality, with room for a few chats at a comfortable
-speed, and no endless download. Where there is none, or the hub may not be asked, it is the starter, which
-comes from the package index.
+the most parameters, tables that are only looked into aside, and of these the best quality, with room for a
+few chats at a comfortable speed, and no endless download. Where there is none, or the hub may not be asked,
+it is the starter, which comes from the package index.
 """
 
 from __future__ import annotations
@@ -38,15 +38,26 @@ def propose(
     device: DeviceFacts,
     speed: float,
     config: EngineConfig = EngineConfig(),
-    offline: bool = False,
     room: int = LARGEST,
+    offline: bool = False,
 ) -> Proposal:
     """The model to begin with, and why. There must be one that comes in wheels. `room`: bytes of the disk."""
+    if not offline and (best := largest(models, device, speed, config, room)):
+        return best
+    free, disk = in_words(device.memory_available), in_words(room)
+    none = f"nothing larger suits this machine with {free} of memory and {disk} of disk free"
+    why = "the hub is not to be asked" if offline else none
+    return starter(models, f"The starter model: {why}. It is small, and knows little.")
+
+
+def largest(
+    models: Sequence[Model], device: DeviceFacts, speed: float, config: EngineConfig, room: int
+) -> Proposal | None:
+    """The same where it is an all-round model to download."""
     free = in_words(device.memory_available)
     best: tuple[int, int, Proposal] | None = None
     for model in models:
-        suits = model.licence in FREE and "chat" in model.purposes and not model.unserved
-        if offline or not suits:
+        if model.licence not in FREE or "chat" not in model.purposes or model.unserved:
             continue
         wanted = [(variant.format, variant.bytes) for variant in model.variants]
         fits = choose_variant(model.facts(), wanted, device, speed, config).fits  # the best quality first
@@ -54,10 +65,7 @@ def propose(
             proposal = Proposal(model.id, model.name, fit.format, fit.bytes, _reason(fit, free))
             rank = len(model.purposes), model.parameters - model.facts().rows
             best = max((*rank, proposal), best or (0, 0, proposal), key=lambda each: each[:2])
-    if best:
-        return best[2]
-    why = "the hub is not to be asked" if offline else f"nothing larger suits this machine with {free} free"
-    return starter(models, f"The starter model: {why}. It is small, and knows little.")
+    return best and best[2]
 
 
 def _reason(fit: Fit, free: str) -> str:

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine import DeviceFacts, EngineConfig
+
 from ..errors import AppError, ModelMissing
 from ..memory.runtime import Runtime
 from ..saved_settings import save_settings
@@ -23,7 +25,7 @@ from .bring_in import as_typed, bring_in
 from .catalogue import Model, Variant
 from .disk import DiskUse, disk_use
 from .downloads import Download, Downloads, Fetch
-from .first_run import Proposal, propose, starter
+from .first_run import Proposal, largest, propose, starter
 from .fits import Machine, fit_models
 from .hub_client import Hub
 from .hub_fetch import HubFetch
@@ -166,9 +168,7 @@ class Library:
 
     def proposal(self) -> Proposal:
         """The model that is recommended for this machine, and why."""
-        models, config, machine = self.store.catalogue.models, self.settings.engine, self.machine
-        offline, room = self.hub.offline, self.disk().room
-        return propose(models, machine.device(), machine.speed(), config, offline, room)
+        return propose(*self._facts(), offline=self.hub.offline)
 
     def first(self) -> FirstRun:
         """What to begin with on this machine."""
@@ -200,7 +200,16 @@ class Library:
             )
             for model, fit in zip(models, fits)
         ]
+        best = None if self.hub.offline else largest(*self._facts())
+        if best:  # what is recommended is also what is taken of that model
+            taken = partial(dataclasses.replace, choice=best.format, reason=best.reason)
+            rows = [taken(each) if each.id == best.id else each for each in rows]
         return [*(self._own_rows() if own else []), *rows]
+
+    def _facts(self) -> tuple[list[Model], DeviceFacts, float, EngineConfig, int]:
+        """What a proposal depends on: the catalogue, this machine and its free disk."""
+        machine, models = self.machine, list(self.store.catalogue.models)
+        return models, machine.device(), machine.speed(), self.settings.engine, self.disk().room
 
     def _own_rows(self) -> list[Row]:
         offered = self.store.editions()

@@ -34,9 +34,9 @@ def test_use(store: ModelStore, tmp_path: Path) -> None:
 def test_room(store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.models.disk.shutil.disk_usage", lambda path: usage(10 * GB, 9 * GB, 1 * GB))
     packed = store.folder / "packed"
-    assert [disk_use(store, packed, quota).room for quota in (0, 1)] == [1000 + GB - SPARE] * 2
+    assert [disk_use(store, packed, quota).room for quota in (0, 1)] == [GB - SPARE] * 2
     os.truncate(store.folder / "a" / "y", 400_000_000)
-    assert disk_use(store, packed, 1).room == GB < disk_use(store, packed, 0).room
+    assert disk_use(store, packed, 1).room == GB - 400_000_700 < disk_use(store, packed, 0).room
     os.truncate(store.folder / "a" / "y", 300)
     check_room(store, "M", 700_000_000, 0)
     with pytest.raises(

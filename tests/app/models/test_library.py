@@ -12,9 +12,11 @@ import pytest
 
 from app.errors import AppError, ModelMissing
 from app.models.catalogue import Variant, read_catalogue
+from app.models.fits import fit_model
 from app.models.library import Library
 from app.models.model_store import ModelStore
 from app.settings import Home, Settings, load_settings
+from engine import DeviceFacts, EngineConfig
 from tests.app.fake_hub import FakeHub, hub_catalogue
 from tests.app.fakes import FakeModel, make_home, make_runtime
 
@@ -297,3 +299,23 @@ def test_the_first_run(tmp_path: Path) -> None:
     assert first.proposal.id == first.starter.id == "smollm2-135m"
     assert not first.begun and not first.starter_here
     assert Library(Settings(Home(tmp_path), model="qwen3-0.6b"), store).first().begun
+
+
+def test_what_is_recommended_is_what_is_listed_and_taken_of_that_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recommendation may want more speed, or a smaller download, than the best edition of a model has."""
+    home, own = make_home(tmp_path), 0
+    library = Library(Settings(home), ModelStore(home, read_catalogue()))
+    monkeypatch.setattr("app.models.disk.free_bytes", lambda folder: 10**12)
+    for gib in (6, 12, 24, 64):
+        for speed in (20e9, 35e9, 100e9):
+            device = DeviceFacts("A machine", "cpu", gib * 2**30, gib * 2**30, 8, True, "")
+            monkeypatch.setattr(library.machine, "device", lambda device=device: device)
+            monkeypatch.setattr(library.machine, "speed", lambda speed=speed: speed)
+            best = library.proposal()
+            (row,) = (row for row in library.rows() if row.id == best.id)
+            assert (row.choice, library._suits(library.store.catalogue[best.id]).format) == (best.format,) * 2
+            model = library.store.catalogue[best.id]
+            own += fit_model(model, device, speed, EngineConfig()).choice != best.format
+    assert own  # of some it would not be the edition that suits best

@@ -60,7 +60,9 @@ MODELS = {
         "可同时容纳 {count} 个长对话。"
     ),
     "the hub is not to be asked": "已设为不访问 Hugging Face",
-    "nothing larger suits this machine with {free} free": "空闲内存 {free}，没有更大的模型适合本机",
+    "nothing larger suits this machine with {free} of memory and {disk} of disk free": (
+        "空闲内存 {free}、空闲磁盘 {disk}，没有更大的模型适合本机"
+    ),
     "The starter model: {why}. It is small, and knows little.": "入门模型：{why}。它很小，所知有限。",
     # names of models, the person's own models.toml
     "There is no model {id}. `octavo models` lists them; any GGUF file or model folder goes by its path.": (
