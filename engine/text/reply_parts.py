@@ -10,7 +10,6 @@ https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +19,6 @@ FINAL = "final"  # the channel of what is said; what stands in others is thought
 # What a control token begins: NAME, that of a channel, up to TEXT, what is written in it; LINE, the name of
 # a channel, up to the line's end, and its text; NOTHING, neither thought nor said; SAID, what is said.
 NAME, LINE, TEXT, NOTHING, SAID = range(5)
-_MARKS = re.compile(rf"\s*({THINKS}|{THOUGHT})\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +66,18 @@ class Parts:
         return tuple(reply[marks[-1] if marks else 0 :])
 
     def spell(self, text: str, begun: bool) -> list[tuple[str, bool]]:
-        """A reply, or more of one that has `begun`, in pieces: (text, whether it has control tokens)."""
-        first, *rest = _MARKS.split(text)
-        pieces = [(first, False)]
-        if not begun and not text.lstrip().startswith(THINKS):
-            pieces.insert(0, (self.form.says, True))
-        for mark, said in zip(rest[::2], rest[1::2], strict=True):
-            pieces += [(self.form.thinks if mark == THINKS else self.form.thought, True), (said, False)]
+        """A reply's text, or more of one that has `begun`, as pieces: (text, has it control tokens). Marks of
+        thoughts count where thoughts stand; further on they are words.
+        """
+        if text.lstrip().startswith(THINKS):
+            head, text = self.form.thinks, text.lstrip().removeprefix(THINKS).lstrip()
+        elif not begun:
+            return [(piece, is_mark) for piece, is_mark in ((self.form.says, True), (text, False)) if piece]
+        else:
+            head = ""
+        thoughts, mark, said = text.partition(THOUGHT)
+        pieces = [(head, True), (thoughts.rstrip() if mark else thoughts, False)]
+        pieces += [(self.form.thought, True), (said.lstrip(), False)] if mark else []
         return [piece for piece in pieces if piece[0]]
 
 

@@ -163,6 +163,20 @@ def test_thoughts_can_be_ended(family: Family, tokenizer: Tokenizer) -> None:
         assert own == tokenizer.encode(f"{family.thinks}Hm{family.answers}", special=True)
 
 
+@pytest.mark.parametrize("said", ["Write <think> and </think> yourself.", "Yes.\n</think>\n\nNo."])
+def test_what_is_no_begin_of_thoughts_is_spelled_as_words(
+    family: Family, tokenizer: Tokenizer, said: str
+) -> None:
+    """An answer that speaks of the marks, edited or another model's, and goes on."""
+    asked = Request((QUESTION, Message("assistant", said)), continue_last=True)
+    start = start_reply(tokenizer, asked, lambda messages: tokenizer.encode(family.asks, special=True))
+    head = tokenizer.encode(tokenizer.parts.form.says if tokenizer.parts else "", special=True)
+    own = start.prompt[len(start.prompt) - start.num_own :]
+    assert own[: len(head)] == head and not {*own[len(head) :]} & {
+        *(tokenizer.parts.follows if tokenizer.parts else ())
+    }
+
+
 def test_the_next_prompt_has_what_was_said_with_its_own_ids(
     family: Family, tokenizer: Tokenizer, renderer: TemplateRenderer
 ) -> None:
