@@ -144,3 +144,11 @@ def test_a_cut_answer_goes_on(page: Page, served: Served) -> None:
     expect(answer(page)).to_have_text("1 2 3 4 5")
     expect(page.locator("#talk .message-row")).to_have_count(2)
     expect(page.get_by_role("button", name="Continue")).to_have_count(0)
+
+
+def test_an_answer_in_a_full_chat_does_not_go_on(page: Page, served: Served) -> None:
+    stream = say(page, served, "Count")
+    stream.write("1" * (served.model.context_length - stream.prompt_tokens))
+    stream.finish(FinishReason.LENGTH)
+    expect(page.locator("#talk .figures")).to_contain_text("cut at the length limit")
+    expect(page.get_by_role("button", name="Continue")).to_have_count(0)

@@ -59,7 +59,9 @@
     }
     return [...items, ["bin", w.delete, () => askRemove(about)]];
   }
-  const canGoOn = ({ text, thoughts, finish }) => (text || thoughts) && ENDS[finish];
+  const isFull = ({ stats }, { limit }) => stats && limit && stats.prompt_tokens + stats.tokens >= limit;
+  const canGoOn = (about, view) =>
+    (about.text || about.thoughts) && ENDS[about.finish] && !isFull(about, view);
 
   // `row`: where it will stand; `isLast`: nothing comes below it; `busy`: something grows in this chat
   octavo.foot = (row, about, isLast, busy) => {
@@ -99,7 +101,7 @@
       const open = ({ currentTarget }) => octavo.menu(currentTarget, more(about, busy));
       add("more", w.more_acts, open, { "aria-haspopup": "menu", "aria-expanded": "false" });
     }
-    if (isAnswer && (isLast || about.beside) && !busy && canGoOn(about))
+    if (isAnswer && (isLast || about.beside) && !busy && canGoOn(about, octavo.state.view))
       addWide(w.go_on, "resume", "");
     if (isAnswer) line.append(el("span", { class: "figures" }, figures(about, octavo.state)));
     return line;
