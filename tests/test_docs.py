@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.commands.command_line import WORDS as COMMAND_WORDS
+from app.models.catalogue import read_catalogue
 from app.settings import Settings
 from engine import EngineConfig, SamplingParams
 from installer.commands import WORDS
@@ -81,6 +82,14 @@ def test_every_command_and_option_is_in_the_readme() -> None:
     options += calls("add_argument", sources)
     assert not [name for name in options if name.startswith("--") and name not in text]
     assert not [word for word in WORDS if f"python3 -m installer {word}" not in text]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [(README, r"more than (\d+) open"), ("README.zh.md", r"(\d+) 多个开放")]
+)
+def test_the_catalogue_is_as_large_as_said(name: str, words: str) -> None:
+    said = re.search(words, read(name))
+    assert said and 0 < len(read_catalogue().models) - int(said[1]) <= 10
 
 
 def test_every_link_leads_somewhere() -> None:

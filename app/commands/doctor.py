@@ -118,12 +118,16 @@ def show(findings: dict[str, Any]) -> None:
         if isinstance(value, dict):
             print(f"{name.replace('_', ' ')}:")
             for key, each in value.items():
-                _line(key, each)
+                _line(key if name == "models" else _label(key), each, bool(SIZE.search(key)))
         elif value:
             print(f"{name}: {value}")
 
 
-def _line(key: str, value: Any) -> None:
+def _label(key: str) -> str:
+    return LABELS.get(key) or key.replace("_", " ")
+
+
+def _line(label: str, value: Any, is_size: bool) -> None:
     if isinstance(value, list | tuple):
         for text in value:
             if isinstance(text, str):
@@ -132,8 +136,8 @@ def _line(key: str, value: Any) -> None:
     if isinstance(value, bool):
         value = "yes" if value else "no"
     elif isinstance(value, int):
-        value = in_words(value) if SIZE.search(key) else f"{value:,}"
-    print(f"  {LABELS.get(key) or key.replace('_', ' ')}: {value}")
+        value = in_words(value) if is_size else f"{value:,}"
+    print(f"  {label}: {value}")
 
 
 def _version(package: str) -> str:

@@ -20,7 +20,11 @@ def test_it_lists_all_models_that_octavo_models_lists_as_here(
 ) -> None:
     store = ModelStore(Home(tmp_path), read_catalogue())
     (own := tmp_path / "my-model.gguf").symlink_to(starter_model)
-    for id, path in (("my-model", own), ("gone", tmp_path / "gone.gguf"), ("qwen3-0.6b@gguf-q8_0", own)):
+    for id, path in (
+        ("my-model", own),
+        ("gone-q4_k_m", tmp_path / "gone.gguf"),
+        ("qwen3-0.6b@gguf-q8_0", own),
+    ):
         store.own.keep(id, path=str(path))
     record = Record("found", "Found", "MIT", 2048, 10, "bf16", "maker/found", "1")
     (folder := store.folder / "found" / "bf16").mkdir(parents=True)
@@ -36,7 +40,8 @@ def test_it_lists_all_models_that_octavo_models_lists_as_here(
         "qwen3-0.6b": "ready",
         "found@bf16": "ready",
         "my-model": "ready",
-        "gone": "missing",
+        "gone-q4_k_m": "missing",
     }
     show(findings)
-    assert "  my-model: ready\n" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "  my-model: ready\n" in said and "  gone-q4_k_m: missing\n" in said
