@@ -17,6 +17,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from .errors import BadSettings
 from .private_files import write_private
+from .setting_kinds import check_bounds
 from .settings import Home, Settings, parse_settings
 
 _saving = threading.Lock()  # from reading the file until it is written
@@ -27,6 +28,7 @@ def save_settings(home: Home, changes: Mapping[str, Any]) -> Settings:
     for name, value in changes.items():
         if isinstance(value, str) and value != value.encode("utf-8", "replace").decode("utf-8"):
             raise BadSettings(f"{name} holds half a character, which no file can hold. Type it once more.")
+        check_bounds(name, value)
     with _saving:
         return _save(home, changes)
 

@@ -27,7 +27,7 @@ from .errors import BadSettings
 from .faults import keep_log
 from .models.catalogue import read_catalogue
 from .models.own_models import OwnModels
-from .setting_kinds import check_kinds
+from .setting_kinds import check_kinds, raised
 
 FOLDERS = ("models", "cache", "gradio")
 QUIET = {  # no library may call home
@@ -176,21 +176,21 @@ class Settings:
 _PROMOTED = ("context_length", "num_chats")
 
 
-def load_settings(home: Home, **overrides: Any) -> Settings:
+def load_settings(home: Home, *, by_model: bool = True, **overrides: Any) -> Settings:
     """settings.toml with `overrides` (None: not given) on top. Raises BadSettings naming key and value.
 
     What neither says of sampling, system prompt and context is as the person's models.toml has it for the
-    model, then as the catalogue does.
+    model, then as the catalogue does; unless `by_model` is False.
     """
     path = home / "settings.toml"
     try:
         text = path.read_text("utf-8-sig") if path.exists() else ""
     except (OSError, ValueError) as error:  # ValueError: no UTF-8
         raise BadSettings(f"{path} can't be read: {error}") from error
-    return parse_settings(home, text, **overrides)
+    return parse_settings(home, text, by_model=by_model, **overrides)
 
 
-def parse_settings(home: Home, text: str, **overrides: Any) -> Settings:
+def parse_settings(home: Home, text: str, *, by_model: bool = True, **overrides: Any) -> Settings:
     """What load_settings gives if this is what settings.toml holds."""
     path = home / "settings.toml"
     try:
@@ -201,14 +201,16 @@ def parse_settings(home: Home, text: str, **overrides: Any) -> Settings:
         promoted = {key: values.pop(key) for key in _PROMOTED if key in values}
         check_kinds(EngineConfig, promoted)
         sampled = _table(SamplingParams, values, "sampling")
-        engine = EngineConfig(**promoted, **_table(EngineConfig, values, "engine", omit=_PROMOTED))
+        computed = {**promoted, **_table(EngineConfig, values, "engine", omit=_PROMOTED)}
+        engine = EngineConfig(**raised(computed))
         check_kinds(Settings, values, omit=("home",), also=(*_PROMOTED, "[sampling]", "[engine]"))
-        SamplingParams(**sampled)
-        settings = Settings(home, engine=engine, **values)
+        settings = Settings(home, engine=engine, sampling=SamplingParams(**sampled), **values)
     except (BadRequest, BadSettings, ValueError) as error:  # ValueError: hexadecimal, too long to be shown
         raise BadSettings(f"{path}: {error}") from error
     given = {key: value for key, value in overrides.items() if value is not None}
     settings = dataclasses.replace(settings, **given)  # the file is not blamed for these
+    if not by_model:
+        return settings
     own = OwnModels(home.path)
     best = own.sampling(settings.model, read_catalogue().sampling(settings.model))
     prompt, context = own.entry(settings.model).system_prompt, own.entry(settings.model).context

@@ -31,7 +31,10 @@ from .acts import act
 from .shell import leaf
 
 LONGEST_NUMBER = 30  # characters
-GROUPED = re.compile(r"\d{1,3}([\s,.]\d{3})+")  # 8,192
+GROUPED = {  # kind -> how a number stands on the page: 8,192 and 1,440.5, but 0,125 is an eighth
+    "whole": re.compile(r"\d{1,3}([\s,.]\d{3})+"),
+    "number": re.compile(r"[1-9]\d{0,2}([\s,]\d{3})+(\.\d*)?"),
+}
 Kind = Literal["text", "long", "whole", "number", "switch"]
 When = Literal["now", "load", "start"]
 
@@ -68,7 +71,7 @@ class SettingsPage:
 
     def __init__(self, services: Services, restart: Callable[[], None]) -> None:
         self.services, self.home, self.restart = services, services.settings.home, restart
-        self.port_at_start = self._written_port()  # of the file; --port counts before it
+        self.at_start = self._written()  # --port and what is said of one model count before it
 
     def build(self) -> None:
         """All of it is one part."""
@@ -79,7 +82,7 @@ class SettingsPage:
         running, runtime = self.services.settings, self.services.runtime
         content: dict[str, Any] = {"home": str(self.home.path), "port": running.port, "api_on": running.api}
         try:
-            saved = load_settings(self.home)
+            saved = load_settings(self.home, by_model=False)
         except BadSettings as error:  # somebody is writing it by hand
             saved, content["error"] = running, str(error)
         content["fields"] = [
@@ -89,24 +92,23 @@ class SettingsPage:
         content["about"] = {**versions(), "kernels": runtime.backend, "model": runtime.status().name}
         return content
 
-    def _written_port(self) -> int:
+    def _written(self) -> Settings:
         try:
-            return load_settings(self.home).port
+            return load_settings(self.home, by_model=False)
         except BadSettings:  # the next start says so
-            return self.services.settings.port
+            return self.services.settings
 
     def _waits(self, saved: Settings, name: str) -> bool:
         """Whether it is another than what runs, and counts only after a start."""
-        running = self.port_at_start if name == "port" else value(self.services.settings, name)
-        return FIELDS[name].when == "start" and value(saved, name) != running
+        return FIELDS[name].when == "start" and value(saved, name) != value(self.at_start, name)
 
     # ---- acts
 
     def start_again(self) -> dict[str, str]:
         """End, to be started again; the answer has a link to where the page will be, if that is elsewhere."""
-        port = self._written_port()
+        port = self._written().port
         self.restart()
-        if port == self.port_at_start or self.port_at_start != self.services.settings.port:
+        if port == self.at_start.port or self.at_start.port != self.services.settings.port:
             return {}
         return {"link": self.services.keys.link(port)}
 
@@ -117,7 +119,8 @@ class SettingsPage:
         saved = save_settings(self.home, {name: parsed(FIELDS[name].kind, name, text)})
         self.services.runtime.adopt(saved)
         self.services.library.adopt(saved)
-        return {"value": shown(saved, name), "waits": self._waits(saved, name)}
+        written = self._written()
+        return {"value": shown(written, name), "waits": self._waits(written, name)}
 
     def diagnostics(self) -> dict[str, Any]:
         """The zip file for whoever helps, as text that the page makes a file of."""
@@ -157,8 +160,8 @@ def parsed(kind: Kind, name: str, text: str) -> Any:
     name = name.rpartition(".")[2]
     if len(text) > LONGEST_NUMBER:
         raise AppError(f"{name} has {len(text):,} characters; it may have {LONGEST_NUMBER}.")
-    if kind == "whole" and GROUPED.fullmatch(text):
-        text = re.sub(r"\D", "", text)
+    if GROUPED[kind].fullmatch(text):
+        text = re.sub(r"\D" if kind == "whole" else r"[\s,]", "", text)
     try:
         return int(text) if kind == "whole" else float(text.replace(",", "."))
     except ValueError:

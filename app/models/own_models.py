@@ -25,7 +25,7 @@ from engine import BadRequest, EngineConfig, SamplingParams
 
 from ..errors import BadCatalogue, BadSettings
 from ..private_files import write_private
-from ..setting_kinds import check_kinds
+from ..setting_kinds import check_bounds, check_kinds, raised
 
 FILE = "models.toml"
 ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}(@[a-z0-9_-]{1,40})?")
@@ -84,8 +84,9 @@ class OwnModels:
         return _sampling(base, self.entry(id).sampling)
 
     def keep(self, id: str, **changes: Any) -> None:
-        """Change an entry, or make one. None takes a line out. Raises BadCatalogue for what can't be."""
+        """Change an entry, or make one. None takes a line out. Raises AppError for what can't be."""
         with self._changing() as models:
+            check_bounds("context_length", changes.get("context") or None)
             entry = next((each for each in models if each.get("id") == id), None)
             made = entry is None
             entry = _new_entry(models) if entry is None else entry
@@ -174,8 +175,9 @@ def _entry(values: Any) -> OwnModel:
         check_kinds(SamplingParams, entry.sampling, "sampling.")
         _sampling(SamplingParams(), entry.sampling)
         if entry.context:
-            check_kinds(EngineConfig, {"context_length": entry.context})
-            EngineConfig(context_length=entry.context)
+            usable = raised({"context_length": entry.context})
+            EngineConfig(**usable)
+            entry = replace(entry, context=usable["context_length"])
     except (BadSettings, BadRequest, ValueError) as error:  # ValueError: thousands of digits can't be said
         raise BadCatalogue(f"{where}: {error}") from error
     return entry

@@ -73,6 +73,8 @@ def test_the_first_one_makes_the_file(tmp_path: Path) -> None:
     ("name", "value", "said"),
     [
         ("port", 70000, "^port is 70000; it must lie between 1 and 65535"),
+        ("context_length", 256, "^context_length is 256; it must lie between 512 and 16,777,216"),
+        ("engine.kv_pool_bytes", 5, "^engine.kv_pool_bytes is 5; it must lie between 16,777,216 and"),
         ("keep_alive", -1.0, "^keep_alive is -1.0; it must be minutes, from 0 to"),
         ("keep_free", float("nan"), "^keep_free is nan; it must be GB"),
         ("hub", "http://example.org", "^hub is 'http://example.org'; it must be an https address"),

@@ -13,6 +13,7 @@ import pytest
 
 from app.errors import BadSettings
 from app.models.catalogue import read_catalogue
+from app.models.own_models import OwnModels
 from app.settings import Home, load_settings, prepare_process
 from engine import SamplingParams
 from installer.errors import SetupError
@@ -114,8 +115,6 @@ def test_what_was_given_counts_more_than_the_file(tmp_path: Path) -> None:
         ("[sampling]\nmax_tokens = 0", "max_tokens", "0"),
         ("[engine]\nthreads = 1.5", "engine.threads", "1.5"),
         ("[engine]\ncontext_length = 5", "engine.context_length", "5"),
-        ("context_length = 511", "context_length is 511; it must be at least 512", ""),
-        ("[engine]\nkv_pool_bytes = 1000000", "engine.kv_pool_bytes is 1000000; it must be", "16,777,216"),
         ("[engine]\nblock_size = 24", "block_size", "24"),
         ("[engine]\nthreads = 0", "threads", "0"),
         ('[engine]\nbackend = "cuda"', "backend", "cuda"),
@@ -130,6 +129,25 @@ def test_a_bad_value_is_named_and_the_file_left_alone(
     said = str(raised.value)
     assert str(home / "settings.toml") in said and key in said and value in said
     assert (home / "settings.toml").read_text("utf-8") == text
+
+
+def test_what_is_too_small_counts_as_the_least(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    home = write(tmp_path, "context_length = 257\n[engine]\nkv_pool_bytes = 1000001")
+    engine = [load_settings(home) for _ in range(3)][-1].engine
+    assert (engine.context_length, engine.kv_pool_bytes) == (512, 2**24)
+    assert [record.getMessage()[:25] for record in caplog.records] == [
+        "context_length is 257; it",
+        "kv_pool_bytes is 1000001;",
+    ]
+
+
+def test_what_the_file_says_alone(tmp_path: Path) -> None:
+    home = write(tmp_path, "port = 9000\n[sampling]\ntop_k = 5")
+    OwnModels(tmp_path).keep("smollm2-135m", context=1024, system_prompt="Brief.")
+    assert load_settings(home).engine.context_length == 1024
+    alone = load_settings(home, by_model=False)
+    assert (alone.engine.context_length, alone.system_prompt) == (None, "")
+    assert (alone.port, alone.sampling) == (9000, SamplingParams(top_k=5))
 
 
 def test_an_unknown_name_is_answered_with_all_that_there_are(tmp_path: Path) -> None:

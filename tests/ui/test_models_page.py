@@ -294,10 +294,15 @@ def test_how_a_model_is_used(page: Page, hub: FakeHub, library: Library) -> None
     dialog.get_by_label("Temperature").fill("99")
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.get_by_role("alert")).to_have_text("“Temperature” is 99; it must lie between 0.0 and 5.0.")
+    dialog.get_by_label("Temperature").fill("1,500")  # grouped, as the page shows numbers
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("“Temperature” is 1,500; it must")
     dialog.get_by_label("Temperature").fill("0,2")
     dialog.get_by_label("Context").fill("32")
     dialog.get_by_role("button", name="Save").click()
-    expect(dialog.get_by_role("alert")).to_have_text("“Context in tokens” is 32; it must be at least 512.")
+    expect(dialog.get_by_role("alert")).to_have_text(
+        "“Context in tokens” is 32; it must lie between 512 and 16,777,216."
+    )
     dialog.get_by_label("Context").fill("2,048")  # as it is shown
     dialog.get_by_role("button", name="Save").click()
     expect(dialog).to_have_count(0)

@@ -13,10 +13,10 @@ from typing import cast
 import pytest
 from playwright.sync_api import Page, expect
 
-from app import Keys, Services, Settings, load_settings, save_settings
+from app import AppError, Keys, Services, Settings, load_settings, save_settings
 from tests.app.fakes import make_home
 from tests.ui.conftest import NewProfile, Profile, Served, usable
-from ui.settings_page import SettingsPage
+from ui.settings_page import SettingsPage, parsed
 
 DARK = "rgb(28, 27, 25)"
 
@@ -54,13 +54,40 @@ def test_a_field_is_written_when_it_is_left(settings: Page, served: Served) -> N
     expect(settings.get_by_role("switch", name="Offline")).to_be_checked()
 
 
+def test_what_is_said_of_one_model_is_no_general_setting(settings: Page, served: Served) -> None:
+    own, model = served.services.library.store.own, load_settings(served.services.settings.home).model
+    own.keep(model, context=1024, system_prompt="Only this model.")
+    settings.reload()
+    length = settings.locator("#set-context_length")
+    expect(settings.locator("#set-num_chats")).to_have_value("8")
+    expect(length).to_have_value("")
+    expect(settings.locator("#set-system_prompt")).to_have_value("")
+    for text in ("2,048", ""):
+        length.fill(text)
+        settings.keyboard.press("Tab")
+        expect(length).to_have_value(text.replace(",", ""))
+    own.forget(model)
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [("1,440", 1440), ("1 440,", None), ("1,440.5", 1440.5), ("2,5", 2.5), ("0,125", 0.125)],
+)
+def test_thousands_may_be_grouped(text: str, minutes: float | None) -> None:
+    if minutes is None:
+        with pytest.raises(AppError, match="it must be a number"):
+            parsed("number", "keep_alive", text)
+    else:
+        assert parsed("number", "keep_alive", text) == minutes
+
+
 def test_what_is_wrong_is_said_at_its_field(settings: Page, served: Served) -> None:
     for label, text, said in (
         ("Port", "70000", "“Port” is 70000; it must lie between 1 and 65535."),
         ("Port", "door", "“Port” is 'door'; it must be a whole number."),
         ("Port", "9" * 5000, "“Port” has 5,000 characters; it may have 30."),
         ("Model hub", "http://example.org", "it must be an https address"),
-        ("Longest chat", "32", "“Longest chat, in tokens” is 32; it must be at least 512."),
+        ("Longest chat", "32", "“Longest chat, in tokens” is 32; it must lie between 512 and 16,777,216."),
         ("Keep free for other programs", "-3", "“Keep free for other programs, in GB” is -3.0; it must"),
     ):
         field = settings.get_by_label(label, exact=label == "Port")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import BadCatalogue
+from app.errors import AppError, BadCatalogue, BadSettings
 from app.models.own_models import OwnModel, OwnModels
 from app.settings import Home, load_settings
 from engine import SamplingParams
@@ -92,7 +92,7 @@ def test_it_is_read_again_when_it_was_changed(own: OwnModels) -> None:
         ('[[models]]\nid = "../x"', "needs an id"),
         ('[[models]]\nid = "a"\nnonsense = 1', "nonsense is not a key"),
         ('[[models]]\nid = "a"\ncontext = true', "context can't be True"),
-        ('[[models]]\nid = "a"\ncontext = -1', "'a': context_length is -1; it must be at least 512"),
+        ('[[models]]\nid = "a"\ncontext = 99999999', "'a': context_length is 99,999,999; it must lie"),
         ('[[models]]\nid = "a"\nsampling = { temperature = 99 }', "temperature is 99"),
         ('[[models]]\nid = "a"\nsampling = { heat = 1 }', r"sampling\.heat = 1 is not a setting"),
         ('[[models]]\nid = "a"\nsampling = { temperature = "x" }', "temperature is 'x'; it must be a number"),
@@ -120,10 +120,20 @@ def test_a_bad_file_is_a_sentence_and_counts_for_nothing(tmp_path: Path, text: s
     assert load_settings(Home(tmp_path)).sampling  # the program goes on
 
 
+def test_a_context_that_is_too_small_counts_as_the_least(tmp_path: Path) -> None:
+    (tmp_path / "models.toml").write_text('[[models]]\nid = "a"\ncontext = 256\n[[models]]\nid = "b"\n')
+    own = OwnModels(tmp_path)
+    assert (own.entries()["a"].context, list(own.entries()), own.problem) == (512, ["a", "b"], "")
+    own.keep("a", system_prompt="Be brief.")
+    with pytest.raises(BadSettings, match=r"^context_length is 256; it must lie between 512 and"):
+        own.keep("a", context=256)
+    assert "context = 256" in own.path.read_text("utf-8")
+
+
 def test_what_can_t_be_kept_is_not_written(own: OwnModels) -> None:
     too_much = ({"sampling": {"temperature": 99}}, {"context": 10**9}, {"system_prompt": "x" * 200_000})
     for changes in (*too_much, {"context": 511}):
-        with pytest.raises(BadCatalogue):
+        with pytest.raises(AppError):
             own.keep("mine", **changes)
     assert own.path.read_text("utf-8") == WRITTEN
 

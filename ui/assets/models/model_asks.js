@@ -31,9 +31,13 @@ const SAMPLING = [ // name, how a number of it is typed
   ["temperature", "decimal"], ["top_p", "decimal"], ["top_k", "numeric"],
   ["min_p", "decimal"], ["repetition_penalty", "decimal"], ["max_tokens", "numeric"],
 ];
-const GROUPED = /^\d{1,3}([\s,.]\d{3})+$/; // 8,192
-const asNumber = (text, mode) =>
-  Number(mode === "numeric" && GROUPED.test(text.trim()) ? text.replace(/\D/g, "") : text.replace(",", "."));
+const GROUPED = { // 8,192 and 1,440.5, but 0,125 is an eighth
+  numeric: [/^\d{1,3}([\s,.]\d{3})+$/, /\D/g], decimal: [/^[1-9]\d{0,2}([\s,]\d{3})+(\.\d*)?$/, /[\s,]/g],
+};
+const asNumber = (text, mode) => {
+  const [form, between] = GROUPED[mode];
+  return Number(form.test(text.trim()) ? text.replace(between, "") : text.replace(",", "."));
+};
 // a sentence that calls things as the file does
 const inLabels = (sentence) =>
   [["context_length", w.models_context_field], ...SAMPLING.map(([name]) => [name, w["sampling_" + name]])]

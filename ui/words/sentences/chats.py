@@ -206,7 +206,6 @@ CHATS = {
     "{name} is {value}; it must lie between {least} and {most}.": (
         "{name} 的值为 {value}，应在 {least} 到 {most} 之间。"
     ),
-    "{name} is {value}; it must be at least {least}.": "{name} 的值为 {value}，不能小于 {least}。",
     "{name} is {value}; it must be one of {names}.": "{name} 的值为 {value}，只能是以下之一：{names}。",
     "{name} is {value}; it must be a table, [{table}].": "{name} 的值为 {value}，应为表 [{table}]。",
     "{name} has {count} characters; it may have {most}.": "{name} 有 {count} 个字符，最多 {most} 个。",
