@@ -182,6 +182,11 @@ class LLM:
         return self.service.stats()
 
     @property
+    def caution(self) -> str:
+        """What should be known of this model before it is asked; mostly ""."""
+        return NO_TEMPLATE if NO_TEMPLATE in self.plan.reasons else ""
+
+    @property
     def backend(self) -> str:
         """The name of the kernels that compute."""
         return self.runner.ops.name

@@ -34,7 +34,7 @@ LOOK_S = 0.2  # between two looks at answers that run, while somebody waits for 
 class RuntimeStatus:
     """`message` is a sentence for the person, mostly "" when the model is ready; `progress` runs from 0 to 1;
     `next` is the model that comes when the running answers have ended, or "". Models are ids; `name` is what
-    people see of the first.
+    people see of the first; `caution` is what should be known of a ready one before it is asked.
     """
 
     model: str
@@ -43,6 +43,7 @@ class RuntimeStatus:
     progress: float
     next: str = ""
     name: str = ""
+    caution: str = ""
 
 
 class Rota:
@@ -101,7 +102,8 @@ class Rota:
         next_ = self._models.id_of(target) if target and target != self.turned_to else ""
         name = self._models.name(next_)
         words = f"When the answers that run have ended, {name} is loaded." if next_ else ""
-        self.status = self.stands(self.turned_to, "ready", words, 1.0, next_)
+        status = self.stands(self.turned_to, "ready", words, 1.0, next_)
+        self.status = replace(status, caution=self.model.caution if self.model else "")
         self.changed.notify_all()
 
     # From here on: the thread, which takes the lock by itself.

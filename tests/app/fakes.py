@@ -73,6 +73,7 @@ class FakeModel:
     fault: str = ""
     lost: bool = False
     backend: str = "fake"
+    caution: str = ""
     shown: MemoryPicture = field(default_factory=lambda: MemoryPicture((), (), True))
     kept_free: list[int] = field(default_factory=list)
     cached_bytes: int = 0

@@ -228,7 +228,7 @@ def test_without_a_template_marks_of_turns_end_an_answer(
     model = write_tiny_gguf(tmp_path / "base.gguf", template=None)
     with closing(LLM.load(model.path, SMALL)) as base:
         assert base.renderer.turn_ends == CHATML_MARKS
-        assert NO_TEMPLATE in base.plan.reasons and NO_TEMPLATE not in starter.plan.reasons
+        assert base.caution == NO_TEMPLATE and not starter.caution
         whole = listen(base, ask("Tell me", max_tokens=60))[0]
         monkeypatch.setattr(base.renderer, "turn_ends", (whole[20:24],))
         text, _, finish = listen(base, ask("Tell me", max_tokens=60))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
+from engine.llm import NO_TEMPLATE
 from installer.starter import STARTER_ID
 from tests.ui.conftest import NewProfile, Served, chat_of, say
 
@@ -62,6 +65,16 @@ def test_the_starter_is_told_from_other_models(served: Served, monkeypatch: pyte
         status = RuntimeStatus(model, "ready", "", 1.0)
         monkeypatch.setattr(served.services.runtime, "status", lambda status=status: status)
         assert page.frame({})["status"]["starter"] is is_it
+
+
+def test_a_model_that_was_not_taught_to_chat_is_said_to_be(page: Page) -> None:
+    line = page.locator("#caution")
+    expect(line).to_be_hidden()
+    page.evaluate(
+        "caution => octavo.set({ status: { ...octavo.state.status, state: 'ready', caution } })", NO_TEMPLATE
+    )
+    expect(line).to_have_text(NO_TEMPLATE)
+    expect(page.locator("#pick-model")).to_have_attribute("title", re.compile(re.escape(NO_TEMPLATE)))
 
 
 def test_the_starter_is_said_to_be_tiny(page: Page) -> None:

@@ -100,6 +100,17 @@ def test_another_model_waits_until_running_answers_have_ended(shelf: Shelf, runt
     assert runtime.status().message == "" and runtime.status().next == ""
 
 
+def test_what_should_be_known_of_a_model_is_said_while_it_is_ready(shelf: Shelf, runtime: Runtime) -> None:
+    shelf.models[0].caution = "It was never taught to chat."
+    running = runtime.submit(HELLO)
+    runtime.submit(named(shelf, "recto"))
+    assert runtime.status().caution == "It was never taught to chat."
+    shelf.models[0].next_stream().finish()
+    list(running)
+    until(runtime, "ready", "recto")
+    assert runtime.status().caution == ""
+
+
 def test_a_name_is_as_good_as_the_path_it_came_from(shelf: Shelf, runtime: Runtime) -> None:
     runtime.load(shelf.path("recto"))
     until(runtime, "ready", "recto")

@@ -29,13 +29,13 @@ async function pickModel() {
     ["models", w.more_models, () => octavo.turnPage("models")],
   ]);
 }
-function drawModel({ name, state, message, progress }) {
+function drawModel({ name, state, message, progress, caution }) {
   const percent = state === "loading" && progress ? ` ${number(100 * progress)} %` : "";
   dot.className = "state " + state;
   // without the ending that says how it is quantized
   const short = name.replace(/(, [^,]+|[.-](IQ|Q|BF|F)\d\w*)$/i, "");
   model.textContent = state === "ready" ? short : `${short} · ${w[state]}${percent}`;
-  pick.title = [name, octavo.said(message) || w[state], w.pick_model].join(" · ");
+  pick.title = [name, octavo.said(message || caution) || w[state], w.pick_model].join(" · ");
 }
 function drawMeter({ used, limit }) {
   const share = Math.min(1, used / limit);
