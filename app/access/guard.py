@@ -28,6 +28,7 @@ BODY_LIMIT, HEADER_LIMIT = 8 * 2**20, 32 * 2**10
 LARGE = {"/files": FILE_LIMIT + 2**20, "/import": 2**31}  # routes that take larger bodies
 COOKIE_LIFE_S = 400 * 86400  # the longest that browsers keep one
 API = ("/v1", "/health")  # what the API key opens
+STATIC = ("/assets/", "/static/", "/theme.css", "/favicon.ico")  # what a browser may keep on its disk
 LAUNCH_PROBE = "/gradio_api/startup-events"  # Gradio's launch() asks it, without a cookie
 SAME_SITE = ("none", "same-origin")  # "none": typed, or opened by another program
 HEADERS = {
@@ -124,7 +125,7 @@ class GuardMiddleware:
             if answer is not None:
                 return await send({"type": "websocket.close", "code": 1008})
             return await self.app(scope, receive, send)
-        shown = _Shown(send)
+        shown = _Shown(send, scope["path"])
         if answer is None:
             try:
                 return await self.app(scope, _Metered(receive, _limit(scope["path"])), shown)
@@ -183,10 +184,10 @@ class _Metered:
 
 
 class _Shown:
-    """`send` that puts the security headers on every answer and lets no other site read it."""
+    """`send` that puts the security headers on every answer and lets no other site and no disk have it."""
 
-    def __init__(self, send: Send) -> None:
-        self.send, self.started = send, False
+    def __init__(self, send: Send, path: str) -> None:
+        self.send, self.path, self.started = send, path, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -195,5 +196,7 @@ class _Shown:
             for name in [name for name in headers if name.startswith("access-control-")]:
                 del headers[name]  # Gradio offers its answers to any page of this machine
             headers.update(HEADERS)
+            if not self.path.startswith(STATIC):  # private chats, for instance, are in memory alone
+                headers["cache-control"] = "no-store"
             message["headers"] = headers.raw
         await self.send(message)

@@ -120,7 +120,7 @@ class Events(StreamingResponse):
     """A stream of events that leaves its call when it ends, however it ends."""
 
     def __init__(self, call: Call, chunks: AsyncIterator[str]) -> None:
-        super().__init__(chunks, media_type="text/event-stream", headers={"cache-control": "no-store"})
+        super().__init__(chunks, media_type="text/event-stream")
         self._call = call
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

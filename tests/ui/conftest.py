@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect, sync_playwright
 
 import app
 from app import Services, Settings
@@ -205,6 +205,18 @@ def say(page: Page, served: Served, text: str) -> FakeStream:
     page.press("#draft", "Enter")
     expect(page.locator("#draft")).to_have_value("")
     return served.model.next_stream()
+
+
+def hold(page: Page, act: str) -> list[Route]:
+    """The first request for an act, from now on, is on its way until the test lets it go on."""
+    held: list[Route] = []
+
+    def pass_on(route: Route) -> None:
+        is_first = f'"{act}"' in (route.request.post_data or "") and not held
+        held.append(route) if is_first else route.continue_()
+
+    page.route("**/component_server/", pass_on)
+    return held
 
 
 def answer(page: Page) -> Any:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Response, expect
 
 from app import FILE_LIMIT, MOST_FILES
+from app.access.guard import STATIC
 from tests.app.sample_documents import bomb, pdf
 from tests.ui.conftest import NewProfile, Profile, Served, answer, chat_of, say, usable
 
@@ -260,11 +261,37 @@ def test_what_was_said_of_a_message_that_is_gone_goes_with_the_next_view(page: P
     expect(page.locator("#desk-part .notice")).to_be_hidden()
 
 
-def test_a_private_draft_stays_in_its_tab(page: Page) -> None:
+def test_a_private_draft_is_in_the_pages_memory_alone(page: Page) -> None:
     page.evaluate("octavo.remember({ chat: 'private-1' }, false)")
     page.type("#draft", "secret")
-    assert page.evaluate("JSON.stringify({ ...localStorage })").count("secret") == 0
-    assert page.evaluate("JSON.stringify({ ...sessionStorage })").count("secret") == 1
+    assert "secret" not in page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])")
+    expect(page.locator("#draft")).to_have_attribute("autocomplete", "off")  # nor in the browser's own files
+    for chat, written in (("", ""), ("private-1", "secret")):
+        page.evaluate("chat => octavo.remember({ chat }, false)", chat)
+        expect(page.locator("#draft")).to_have_value(written)
+    expect(page.locator("#toast")).to_be_empty()
+
+
+def test_nothing_but_the_pages_own_files_may_stay_on_the_disk(profile: Profile, served: Served) -> None:
+    said: dict[str, str] = {}
+
+    def note(each: Response) -> None:
+        said["/" + each.url.removeprefix(profile.url)] = each.headers.get("cache-control", "")
+
+    profile.context.on("response", note)
+    page = profile.open()
+    page.evaluate("""octavo.act("new_private").then(({ chat }) => octavo.show(chat))""")
+    expect(page.locator("#head-part .secret")).to_be_visible()
+    attach(page, given("notes.md"))
+    say(page, served, "a secret").finish()
+    expect(page.locator("#talk .said")).to_have_text("a secret")
+    page.evaluate("fetch('/v1/models').then(answer => answer.text())")
+    static = {path for path in said if path.startswith(STATIC)}
+    assert static and not [path for path in static if said[path] == "no-store"]
+    others = {path for path in said.keys() - static if not path.startswith(("/data:", "/blob:"))}
+    assert [path for path in others if said[path] != "no-store"] == []
+    for route in ("/gradio_api/queue/data", "/gradio_api/component_server", "/files", "/v1/models"):
+        assert any(path.startswith(route) for path in others), route
 
 
 def test_all_shortcuts_stand_on_one_sheet(page: Page, served: Served) -> None:

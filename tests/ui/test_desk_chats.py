@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.ui.conftest import Profile, Served, answer, chat_of, say
+from tests.ui.conftest import Profile, Served, answer, chat_of, hold, say
 from tests.ui.test_desk import attach, given
 
 
@@ -93,13 +94,7 @@ def test_a_private_blank_page_says_what_private_means(page: Page, served: Served
 
 
 def test_what_is_sent_while_another_message_is_on_its_way_follows_it(page: Page, served: Served) -> None:
-    on_its_way = list[Route]()
-
-    def pass_on(route: Route) -> None:
-        is_first = '"send"' in (route.request.post_data or "") and not on_its_way
-        on_its_way.append(route) if is_first else route.continue_()
-
-    page.route("**/component_server/", pass_on)
+    on_its_way = hold(page, "send")
     page.fill("#draft", "One")
     for _ in range(2):  # it goes once all the same
         page.press("#draft", "Enter")
@@ -111,4 +106,30 @@ def test_what_is_sent_while_another_message_is_on_its_way_follows_it(page: Page,
         stream = served.model.next_stream()
         assert stream.request.messages[-1].content == said[-1]
         stream.finish()
+    expect(page.locator("#draft")).to_have_value("")
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_what_is_written_meanwhile_stays_with_its_chat(page: Page, served: Served, begun: bool) -> None:
+    other = served.services.chats.send("", "Other?")
+    served.model.next_stream().finish()
+    if begun:
+        say(page, served, "Mine?").finish()
+        expect(page.locator("#stop")).to_be_hidden()
+    on_its_way = hold(page, "send")
+    page.fill("#draft", "One")
+    page.press("#draft", "Enter")
+    page.fill("#draft", "Two")
+    page.evaluate("chat => octavo.show(chat)", other)
+    expect(page.locator("#talk .said")).to_have_text("Other?")
+    expect(page.locator("#draft")).to_have_value("")
+    with page.expect_response(lambda each: '"send"' in (each.request.post_data or "")):
+        on_its_way[0].continue_()
+    served.model.next_stream().finish()
+    (mine,) = (chat.id for chat in served.services.chats.list_chats() if chat.id != other)
+    assert chat_of(page) == other
+    page.evaluate("chat => octavo.show(chat)", mine)
+    expect(page.locator("#talk .said").last).to_have_text("One")
+    expect(page.locator("#draft")).to_have_value("Two")
+    page.evaluate("octavo.show('')")
     expect(page.locator("#draft")).to_have_value("")

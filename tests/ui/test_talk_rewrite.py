@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.ui.conftest import Profile, Served, chat_of, usable
+from tests.ui.conftest import Profile, Served, chat_of, hold, usable
+from tests.ui.test_desk import FULL
 from tests.ui.test_talk_versions import pick, talk
 
 
@@ -57,8 +58,49 @@ def test_of_a_private_chat_nothing_stays(page: Page, served: Served) -> None:
     expect(page.locator("#head-part .secret")).to_be_visible()
     talk(page, served, ("One?", "1"))
     rewrite(page, ".user-row", "a secret")
+    kept = "JSON.stringify([{ ...localStorage }, { ...sessionStorage }])"
+    assert "a secret" not in page.evaluate(kept) and "One?" not in page.evaluate(kept)
     served.services.shelf.discard(chat_of(page))
     expect(page.get_by_role("heading", name="A blank page.")).to_be_visible()
     expect(page.locator("#draft")).to_have_value("")
-    kept = "JSON.stringify([{ ...localStorage }, { ...sessionStorage }])"
-    page.wait_for_function(f"!{kept}.includes('a secret')")
+    assert "a secret" not in page.evaluate(kept)
+
+
+def test_it_is_saved_once_and_nobody_is_called_back(page: Page, served: Served) -> None:
+    other = served.services.chats.send("", "Other?")
+    served.model.next_stream().finish()
+    talk(page, served, ("One?", "1"))
+    chat, box = chat_of(page), page.locator("#talk .rewrite textarea")
+    rewrite(page, ".bot-row", "in other words")
+    for is_saved in (False, True):
+        on_its_way = hold(page, "edit")
+        for keys in ("Control+Enter", "Control+Enter", "Escape"):
+            box.press(keys)
+        expect(box).not_to_be_editable()
+        if not is_saved:
+            on_its_way[0].fulfill(json={"error": "There is no room."})
+            expect(page.locator("#desk-part .notice")).to_contain_text("There is no room.")
+            expect(box).to_be_editable()
+            expect(box).to_have_value("in other words")
+    page.evaluate("chat => octavo.show(chat)", other)
+    expect(page.locator("#talk .said")).to_have_text("Other?")
+    on_its_way[0].continue_()
+    page.wait_for_function("octavo.rewrite.open() === undefined")
+    assert chat_of(page) == other
+    page.evaluate("chat => octavo.show(chat)", chat)
+    expect(page.locator("#talk .bot-row .prose")).to_have_text("in other words")
+    expect(page.get_by_role("group", name="Versions")).to_have_text("2 / 2")
+
+
+def test_what_the_browser_has_no_room_for_stays_with_the_page(page: Page, served: Served) -> None:
+    talk(page, served, ("One?", "1"))
+    chat, box = chat_of(page), page.locator("#talk .rewrite textarea")
+    rewrite(page, ".user-row", "older words")
+    page.evaluate(f"() => {{ {FULL} }}")
+    box.fill("newer words")
+    expect(page.locator("#toast")).to_contain_text("This browser keeps no drafts now")
+    assert page.evaluate("sessionStorage.getItem('octavo.rewrite')") is None
+    page.evaluate("octavo.show('')")
+    expect(page.get_by_role("heading", name="A blank page.")).to_be_visible()
+    page.evaluate("chat => octavo.show(chat)", chat)
+    expect(box).to_have_value("newer words")

@@ -183,6 +183,7 @@ def test_every_answer_has_the_headers(client: TestClient, keys: Keys) -> None:
         assert answer.headers["x-frame-options"] == "DENY"
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "same-origin"
+        assert answer.headers["cache-control"] == "no-store"
         assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 

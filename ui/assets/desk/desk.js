@@ -16,6 +16,7 @@ const ideas = el("div", { class: "ideas" }, idea("try_1"), idea("try_2"), idea("
 const toModels = { type: "button", onclick: () => octavo.turnPage("models") };
 const tiny = el("p", { id: "tiny", hidden: true }, w.starter_tiny, " ", el("button", toModels, w.starter_larger));
 const about = el("p", {}, w.hello_text);
+const caution = el("p", { id: "caution", hidden: true });
 const firstRun = el("div", { id: "first-run" }); // first.js
 const composer = el("div", { class: "composer" },
   attachments.strip, attachments.button, draft, compare, dictation.button, send, stop);
@@ -24,7 +25,7 @@ root.append(
   tool("down", w.to_end, () => octavo.toEnd(), { id: "to-end", class: "round" }),
   el(
     "section", { class: "hello" },
-    mark(), el("h2", {}, w.hello), about, tiny, ideas, firstRun,
+    mark(), el("h2", {}, w.hello), about, tiny, caution, ideas, firstRun,
   ),
   notice,
   costs.box,
@@ -119,15 +120,20 @@ async function submit(text, compared = {}) {
   const answer = await sending;
   sending = null;
   if (!answer) return;
+  // what was written meanwhile goes on where this message went
+  const isHere = chat === chatNow;
+  const left = isHere ? written() : drafts.get(chat);
   drafts.forget(chat);
-  if (octavo.state.chat !== chat) return;
-  const added = attachments.files().filter(({ id }) => !files.some((sent) => sent.id === id));
-  chatNow = answer.chat; // what was written meanwhile goes on there
-  attachments.carry(chat, chatNow);
-  attachments.put(added, chatNow);
-  if (draft.value === text) draft.value = "";
-  keep();
-  fit();
+  const there = drafts.get(answer.chat);
+  const rest = {
+    text: [there.text, left.text === text ? "" : left.text].filter(Boolean).join("\n\n"),
+    files: [...there.files, ...left.files.filter(({ id }) => !files.some((sent) => sent.id === id))],
+  };
+  drafts.set(answer.chat, rest);
+  attachments.carry(chat, answer.chat);
+  if (isHere) chatNow = answer.chat;
+  if (chatNow === answer.chat) put(rest);
+  if (!isHere) return;
   octavo.toEnd();
   octavo.show(answer.chat);
 }
@@ -178,6 +184,8 @@ octavo.use((state) => {
   }
   arrange();
   tiny.hidden = !state.status?.starter;
+  caution.textContent = octavo.said(state.status?.caution) ?? "";
+  caution.hidden = !caution.textContent;
   if (here || !chat) document.documentElement.classList.toggle("is-empty", !(here && view.notes.length));
   tell(state);
 });

@@ -43,6 +43,8 @@ window.octavo = (() => {
   // el("button", { class: "x", onclick: f, hidden: true }, child, "text"); text only ever becomes a text node
   const el = (tag, props = {}, ...children) => {
     const node = document.createElement(tag);
+    // what is written would stand in the browser's own files
+    if (tag === "textarea" || tag === "input") node.autocomplete = "off";
     for (const [name, value] of Object.entries(props)) {
       if (name.startsWith("on")) node[name] = value;
       else if (value !== null && value !== false) node.setAttribute(name, value === true ? "" : value);

@@ -1,16 +1,21 @@
 // A message in other words: a box in its place. What the person said is asked anew, an answer stands as it is
 // written; either way the old one stays as a version. What is written is kept by the tab, so that a reload
-// finds it; if the chat is deleted meanwhile, it moves into the box for the next message. Runs early.
+// finds it, that of a private chat by the page's memory alone; if the chat is deleted meanwhile, it moves
+// into the box for the next message. Runs early.
 (() => {
   const { el, words: w } = octavo;
   const KEPT = "octavo.rewrite", PLACE = "sessionStorage";
   let open = null; // { chat, id, role, was, text }: one at a time
   let box = null; // once the row of its message is drawn
+  let saving = false; // nothing changes meanwhile: what is written is there if that fails
   try { open = JSON.parse(octavo.kept(KEPT, PLACE)); } catch { /* it is none of ours */ }
 
   function keep(change) {
     open = change && { ...open, ...change };
-    octavo.keep(KEPT, open && JSON.stringify(open), PLACE);
+    const mayStay = open && !open.chat.startsWith("private-");
+    if (mayStay && octavo.keep(KEPT, JSON.stringify(open), PLACE)) return;
+    octavo.keep(KEPT, null, PLACE); // what is there is older
+    if (mayStay) octavo.warnUnkept();
   }
   function end() {
     const row = box?.closest(".message-row");
@@ -25,17 +30,23 @@
   async function start({ id, role }) {
     const { chat } = octavo.state;
     const answer = await octavo.read("text", { message: id });
-    if (!answer || octavo.state.chat !== chat) return;
+    if (!answer || saving || octavo.state.chat !== chat) return;
     end();
     keep({ chat, id, role, was: answer.text, text: answer.text });
     octavo.set({});
   }
+  const cancel = () => { if (!saving) end(); };
   async function save() {
     const { chat, id, role, was, text } = open;
-    if (!text.trim()) return;
+    if (saving || !text.trim()) return;
     if (text === was && role !== "user") return end();
-    if (!(await octavo.act("edit", { chat, message: id, role, text }))) return;
+    const draft = box.querySelector("textarea");
+    draft.readOnly = saving = true;
+    const isSaved = await octavo.act("edit", { chat, message: id, role, text });
+    draft.readOnly = saving = false;
+    if (!isSaved) return;
     end();
+    if (octavo.state.chat !== chat) return;
     octavo.toEnd();
     octavo.show(chat);
   }
@@ -46,7 +57,7 @@
     draft.oninput = () => { keep({ text: draft.value }); fit(draft); };
     draft.onkeydown = (event) => {
       const composing = event.isComposing || event.keyCode === 229;
-      if (event.key === "Escape" && !composing) end();
+      if (event.key === "Escape" && !composing) cancel();
       else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save();
       else return;
       event.preventDefault();
@@ -54,7 +65,7 @@
     const button = (word, onclick, more) => el("button", { type: "button", onclick, ...more }, word);
     const [sure, keys] = isMine ? [w.ask_again, w.ask_again_keys] : [w.keep, w.keep_keys];
     return el("div", { class: "rewrite" }, draft, el("div", { class: "choices" },
-      el("small", {}, keys), button(w.cancel, end), button(sure, save, { class: "sure" })));
+      el("small", {}, keys), button(w.cancel, cancel), button(sure, save, { class: "sure" })));
   }
   function fit(draft) {
     draft.style.height = "auto";
