@@ -11,6 +11,7 @@ from app.chats.store import ChatStore
 from app.models.model_usage import settings_for
 from app.models.own_models import OwnModels
 from app.settings import Home, Settings, load_settings
+from engine import SamplingParams
 from tests.app.fakes import FakeModel, make_home, make_runtime
 
 
@@ -25,7 +26,8 @@ def test_each_model_has_its_own(home: Home) -> None:
     coder = settings_for("qwen2.5-coder-1.5b", given)
     assert (given.sampling.frequency_penalty, coder.sampling.frequency_penalty) == (0.3, 0.0)
     assert (coder.sampling.top_k, coder.model) == (20, given.model)
-    assert settings_for("/data/some.gguf", given) is given  # nothing is known of it
+    another = settings_for("/data/some.gguf", given)  # of which nothing is known
+    assert (another.sampling, another.model) == (SamplingParams(), given.model)
 
 
 def test_what_was_just_written_counts(home: Home) -> None:
