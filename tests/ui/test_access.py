@@ -110,7 +110,7 @@ def test_tab_reaches_everything_and_is_seen(
         "document.addEventListener('focusin', ({ target }) => { target.dataset.reached = 1; }, true)"
     )
     page.evaluate("document.activeElement.blur()")
-    for _ in range(12):
+    for _ in range(24):
         for _ in range(15):
             page.keyboard.press("Tab")
         if not page.evaluate(REACHED):
