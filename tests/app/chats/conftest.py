@@ -35,5 +35,5 @@ def chats(home: Home, model: FakeModel) -> Iterator[ChatService]:
 
 
 def open_chats(home: Home, model: FakeModel, gate: threading.Event | None = None) -> ChatService:
-    settings = Settings(home, system_prompt="Be brief.", sampling=SAMPLING)
+    settings = Settings(home, model="fake", system_prompt="Be brief.", sampling=SAMPLING)
     return ChatService(ChatStore(home / "chats.db"), make_runtime(home, model, gate), settings)

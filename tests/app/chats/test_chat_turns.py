@@ -300,7 +300,7 @@ def test_the_line_waits_until_an_answer_is_picked(chats: ChatService, model: Fak
 
 
 def test_samples_of_a_greedy_chat_differ_too(home: Home, model: FakeModel) -> None:
-    settings = Settings(home, sampling=SamplingParams(temperature=0.0))
+    settings = Settings(home, model="fake", sampling=SamplingParams(temperature=0.0))
     chats = ChatService(ChatStore(home / "chats.db"), make_runtime(home, model), settings)
     chat = chats.send("", "one")
     assert model.streams[0].request.sampling.temperature == 0
@@ -312,7 +312,7 @@ def test_samples_of_a_greedy_chat_differ_too(home: Home, model: FakeModel) -> No
 
 
 def test_what_is_sent_while_another_model_is_chosen_is_of_that_one(home: Home, model: FakeModel) -> None:
-    settings = Settings(home, sampling=SamplingParams(temperature=0.0))
+    settings = Settings(home, model="fake", sampling=SamplingParams(temperature=0.0))
     runtime = make_runtime(home, model)
     chats = ChatService(ChatStore(home / "chats.db"), runtime, settings)
     chats.send("", "one")

@@ -37,7 +37,12 @@ def shelf(home: Home, model: FakeModel) -> Iterator[Shelf]:
 def open_shelf(home: Home, model: FakeModel) -> Shelf:
     store = ChatStore(home / "chats.db")
     return Shelf(
-        ChatService(store, make_runtime(home, model), Settings(home, system_prompt="Be kind.")), store
+        ChatService(
+            store,
+            make_runtime(home, model),
+            Settings(home, model="fake", system_prompt="Be kind."),
+        ),
+        store,
     )
 
 
