@@ -13,11 +13,13 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
+from engine import LEAST_CONTEXT, LIMITS
+
 from .errors import BadSettings
 
 LONGEST_TEXT = 20_000  # characters: what a model reads again for each new chat
-# name -> (least, most): with less, no model of today can answer
-BOUNDS = {"context_length": (512, 2**24), "kv_pool_bytes": (2**24, 2**50)}
+LEAST = {"context_length": LEAST_CONTEXT, "kv_pool_bytes": 2**24}  # with less, no model of today can answer
+BOUNDS = {name: (least, LIMITS[name][1]) for name, least in LEAST.items()}
 # how a field's annotation is spelled -> (types taken, in words)
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "str": ((str,), "text in quotes"),

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .checkpoints.files import name_of as name_of
-    from .config import QUANTIZATIONS as QUANTIZATIONS, EngineConfig as EngineConfig
+    from .config import (
+        LEAST_CONTEXT as LEAST_CONTEXT,
+        LIMITS as LIMITS,
+        QUANTIZATIONS as QUANTIZATIONS,
+        EngineConfig as EngineConfig,
+    )
     from .errors import (
         BadCheckpoint as BadCheckpoint,
         BadRequest as BadRequest,
@@ -77,7 +82,7 @@ _NAMES = {
     "TemplateError EngineStopped",
     "types": "THINKS THOUGHT Split FinishReason Priority SamplingParams Message Request Usage Delta Finish "
     "Stream Backend EngineStats Estimate",
-    "config": "EngineConfig QUANTIZATIONS",
+    "config": "LEAST_CONTEXT LIMITS EngineConfig QUANTIZATIONS",
     "checkpoints.files": "name_of",
     "fitting.memory_plan": "KindFacts MemoryPlan in_words",
     "fitting.abilities": "DeviceFacts",

@@ -22,6 +22,7 @@ LIMITS = {
     "threads": (1, 2**10),
     "swap_space": (0, 2**50),
 }
+LEAST_CONTEXT = 512  # tokens; with less than that nobody can chat
 BACKENDS = ("auto", "numba", "triton", "reference")
 SPECULATION = ("auto", "off")
 KV_DTYPES = ("auto", "int8")

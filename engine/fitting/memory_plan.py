@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-from ..config import EngineConfig
+from ..config import LEAST_CONTEXT, EngineConfig
 from ..errors import ModelTooLarge
 from ..scheduling.block_pool import PageKind
 from ..scheduling.speculation import MOST_IN_STEP
 
 GIB = 2**30
 LEFT_TO_OTHERS = 4 * GIB  # where device memory is system memory; a quarter of machines too small for that
-LEAST_CONTEXT = 512  # tokens; with less than that nobody can chat
 USUAL_CONTEXT = 8192  # tokens that a chat wants, where the settings leave it open
 
 
