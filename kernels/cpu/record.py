@@ -36,7 +36,7 @@ class Record:
         return int(owner.ctypes.data)
 
     def counter(self) -> int:
-        """The address of a zero that threads count with."""
+        """The address of a zero that threads count with, alone in its cache line."""
         return self.at(np.zeros(16, np.int64))
 
     def add(self, kernel: int, *args: int, meet: bool = True) -> None:

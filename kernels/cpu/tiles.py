@@ -39,7 +39,8 @@ from .machine import unpack
 
 # Tokens of the two largest tiles (0: none), as many as the registers hold; the others have 2 and 1.
 SIZES = {AVX512_VNNI: (6, 4), AVX_VNNI: (0, 0), AVX2: (0, 4), PLAIN: (0, 0)}
-# Where one token's tile reads in order, for which registers must do, and has nothing fetched by instructions.
+# Where one token's tile reads in order and has nothing fetched by instructions: a group's lines wait in
+# registers, of which the others have too few.
 IN_ORDER = (AVX512_VNNI,)
 Load = Callable[[int], Value]  # 64 bytes from a place of a strip on
 # What a group adds: which halves of its inputs, where their dot products start from, the weights' scales.
@@ -214,7 +215,8 @@ def make_matmul(fmt: int, way: int) -> Callable[[int, int, int], None]:
         alone = count in (1, 2, more, most)
         for pair in range(lo, hi):
             wp, bp, t = w + pair * length, bias + pair * 128, 0
-            # one tile fetches a little ahead; of several, the first two fetch half of the next pair each
+            # one tile fetches a little ahead, unless it reads in order; of several, the first two fetch half
+            # of the next pair each
             soon, each, left = wp + AHEAD, 0 if count == 1 and in_order else line_count, 1
             if not alone:
                 soon, each, left = wp + length, (line_count + 1) // 2, 2

@@ -62,7 +62,7 @@ def next_piece(counter: int, units: int, n: int, count: int) -> tuple[int, int]:
 
 
 def make_linear() -> Callable[[int, int, int], None]:
-    """out[t, :rows] = weights @ x[t] + bias (+ out[t], if `add`), the pairs of rows shared evenly.
+    """out[t, :rows] = weights @ x[t] + bias (+ out[t], if `add`), the pairs of rows shared.
 
     The end of a thread's share already fetches the begin of its share of what comes next.
     """
