@@ -1,8 +1,8 @@
-"""What a model takes of memory beside what was planned: `python -m benchmarks.planned MODEL [QUANTIZATION]`.
+"""What models take of memory beside their plan: `python -m benchmarks.planned MODEL[=QUANTIZATION] ...`.
 
-Private memory of a process that loads a file or folder, looked at from outside, over what it had with all
-libraries loaded: at most while loading, when loaded, and when all that the plan counts was in use once. The
-pool of blocks is left out. Linux only.
+Private memory of a process that loads files or folders, each when the one before was closed, looked at from
+outside: over what it had before, with all libraries loaded, at most while loading, when loaded, and when all
+that the plan counts was in use once. The pool of blocks is left out. Linux only.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence as Seq
 from pathlib import Path
 
 import kernels
-from engine import LLM, EngineConfig, Message, Request, SamplingParams, share_one_heap
+from engine import LLM, EngineConfig, Message, Request, SamplingParams, share_one_heap, trim
 from engine.running.measured_runner import largest_step
 
 
-def load(path: Path, precision: str) -> None:
+def load(wanted: Seq[str]) -> None:
     """The process that is looked at: a line for each stage, and a line from outside before the next."""
 
     def stage(words: str) -> None:
@@ -26,12 +27,21 @@ def load(path: Path, precision: str) -> None:
 
     share_one_heap()  # as the app does when it starts
     kernels.select("cpu").close()
-    stage("libraries")
-    llm = LLM.load(path, EngineConfig(quantization=precision), secret=bytes(32))
-    stage(f"{llm.plan.weights_bytes + llm.plan.activation_bytes}")
-    use_all(llm)
-    stage("written")
-    llm.close()
+    for path, precision in map(read_wanted, wanted):
+        trim()  # as it does when a model is closed
+        stage("before")
+        llm = LLM.load(path, EngineConfig(quantization=precision), secret=bytes(32))
+        stage(f"{llm.plan.weights_bytes + llm.plan.activation_bytes}")
+        use_all(llm)
+        stage("written")
+        llm.close()
+        del llm
+
+
+def read_wanted(words: str) -> tuple[Path, str]:
+    """A file or folder, and what its weights are made of."""
+    path, _, precision = words.partition("=")
+    return Path(path), precision or "auto"
 
 
 def use_all(llm: LLM) -> None:
@@ -70,23 +80,23 @@ def watch(child: subprocess.Popen[str]) -> tuple[str, int, int]:
     return lines[0], max(most, now), now
 
 
-def main(path: Path, precision: str) -> None:
-    """Load it, and print a line."""
-    command = [sys.executable, "-m", "benchmarks.planned", str(path), precision, "load"]
+def main(wanted: Seq[str]) -> None:
+    """Load them, and print a line for each."""
+    command = [sys.executable, "-m", "benchmarks.planned", "load", *wanted]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        _, _, before = watch(child)
-        planned, most, loaded = watch(child)
-        _, _, written = watch(child)
-    files = path.glob("*.safetensors") if path.is_dir() else (path,)
-    size, plan = sum(file.stat().st_size for file in files) / 1e6, int(planned) / 1e6
-    took = (written - before) / 1e6
-    print(
-        f"{path.name}, {precision}: at most {(most - before) / 1e6 / size:.2f} times the file; loaded "
-        f"{(loaded - before) / 1e6:.1f} MB, all written {took:.1f} MB, planned {plan:.1f} MB "
-        f"({took / plan - 1:+.1%})"
-    )
+        for path, precision in map(read_wanted, wanted):
+            _, _, before = watch(child)
+            planned, most, loaded = watch(child)
+            _, _, written = watch(child)
+            files = path.glob("*.safetensors") if path.is_dir() else (path,)
+            most_times = (most - before) / sum(file.stat().st_size for file in files)
+            plan, took = int(planned) / 1e6, (written - before) / 1e6
+            print(
+                f"{path.name}, {precision}: at most {most_times:.2f} times the file; loaded "
+                f"{(loaded - before) / 1e6:.1f} MB, all written {took:.1f} MB, planned {plan:.1f} MB "
+                f"({took / plan - 1:+.1%})"
+            )
 
 
 if __name__ == "__main__":
-    model, wanted = Path(sys.argv[1]), (*sys.argv[2:3], "auto")[0]
-    load(model, wanted) if sys.argv[3:] else main(model, wanted)
+    load(sys.argv[2:]) if sys.argv[1:2] == ["load"] else main(sys.argv[1:])

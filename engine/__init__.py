@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from .llm import LLM as LLM
     from .models.families import GGUF_FAMILIES as GGUF_FAMILIES, HF_FAMILIES as HF_FAMILIES
     from .packed_cache import packed_file as packed_file
-    from .running.give_back import share_one_heap as share_one_heap
+    from .running.give_back import share_one_heap as share_one_heap, trim as trim
     from .scheduling.pool_picture import (
         Group as Group,
         MemoryPicture as MemoryPicture,
@@ -94,7 +94,7 @@ _NAMES = {
     "llm": "LLM",
     "models.families": "GGUF_FAMILIES HF_FAMILIES",
     "packed_cache": "packed_file",
-    "running.give_back": "share_one_heap",
+    "running.give_back": "share_one_heap trim",
     "scheduling.pool_picture": "Group MemoryPicture PoolPicture",
     "scheduling.recent": "Second",
     "scoring": "Perplexity perplexity",

@@ -56,6 +56,7 @@ def prepare(
     Raises BadCheckpoint, UnsupportedModel, ModelTooLarge or BadRequest; nothing stays behind then.
     """
     share_one_heap()
+    trim()  # what an earlier model left counts as free
     with open_checkpoint(path) as checkpoint:
         check_quantization(checkpoint.metadata, config.quantization)
         model = read_config(checkpoint)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from traceback import clear_frames
 from typing import Protocol
 
 from engine import (
@@ -99,9 +100,21 @@ def find_and_load(
     """
     try:
         return load(models.find(chosen or settings.model, progress), settings, secret, progress)
-    except (AppError, EngineError):
-        raise
-    except MemoryError as error:
-        raise LoadFailed("The memory ran out while the model was loaded. Close other programs.") from error
     except Exception as error:
-        raise LoadFailed(explain("The model could not be loaded", error)) from error
+        forget_frames(error)
+        if isinstance(error, AppError | EngineError):
+            raise
+        if isinstance(error, MemoryError):
+            words = "The memory ran out while the model was loaded. Close other programs."
+        else:
+            words = explain("The model could not be loaded", error)
+        raise LoadFailed(words) from error
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """Let go of what the functions held that an error came through: weights would stay in memory for as long
+    as it is talked of.
+    """
+    while error:
+        clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from weakref import WeakSet
 
-from engine import EngineError
+from engine import EngineError, trim
 
 from ..errors import AppError, ModelMissing
 from ..models.model_store import ModelStore
@@ -159,6 +159,8 @@ class Rota:
             self.changed.notify_all()
         if model:
             model.close()
+            del model  # its memory is wanted for the next one
+            trim()
         if target:
             self._load_now(target)
 

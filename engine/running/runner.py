@@ -57,14 +57,15 @@ class Runner:
         max_blocks = -(-plan.context_length // plan.block_size) + 1
         kinds = len(plan.kinds)
         sizes = plan.max_step_tokens, plan.max_num_seqs, max_blocks, plan.max_rows, kinds
-        self.batch = make_batch(*sizes, card_of(ops))
+        self.batch = batch = make_batch(*sizes, card_of(ops))
         self._writer = BatchWriter(self.batch, plan.block_size)
         self._limits = model.config.vocab_size, plan.num_blocks, plan.block_size
         buffers = Buffers.make(model.config, ops, plan.max_step_tokens, plan.max_rows)
         self.logits = buffers.logits
+        layers = self.cache.layers
 
-        def forward(ops: Ops) -> None:
-            model.forward(ops, self.batch, self.cache.layers, buffers)
+        def forward(ops: Ops) -> None:  # it does not name `self`, so that all ends with its last user
+            model.forward(ops, batch, layers, buffers)
 
         self._forward = forward
         self.depth = ops.depth

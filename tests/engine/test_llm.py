@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -319,6 +321,21 @@ def test_a_step_that_hangs_is_told(tiny: LLM, monkeypatch: pytest.MonkeyPatch) -
     go_on.set()
     *_, finish = stream
     assert finish.reason is FinishReason.LENGTH
+
+
+def test_all_memory_of_a_closed_model_goes_with_its_last_name(tiny_path: Path) -> None:
+    llm = LLM.load(tiny_path, SMALL)
+    list(llm.submit(ask("hello")))
+    weights = [weakref.ref(part) for part in (llm.runner, llm.runner.logits, *llm.runner.cache.pools)]
+    assert all(part() is not None for part in weights)
+    gc.collect()
+    gc.disable()  # nobody should have to wait for it
+    try:
+        llm.close()
+        del llm
+        assert [part() for part in weights] == [None] * len(weights)
+    finally:
+        gc.enable()
 
 
 def test_closing_ends_what_runs(tiny_path: Path) -> None:

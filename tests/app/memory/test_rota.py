@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -11,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from app.errors import AppError, LoadFailed
+from app.memory.loading import find_and_load
 from app.memory.runtime import Runtime
 from app.models.catalogue import read_catalogue
 from app.models.model_store import ModelFile, ModelStore
 from app.models.own_models import OwnModels
 from app.settings import Home, Settings
-from engine import Finish, FinishReason, Message, Request, Stream
+from engine import EngineError, Finish, FinishReason, Message, Request, Stream
 from tests.app.fakes import PATIENCE_S, FakeModel, make_home
 
 HELLO = Request((Message("user", "hello"),))
@@ -74,6 +77,58 @@ def until(runtime: Runtime, state: str, model: str = "verso") -> None:
 
 def named(shelf: Shelf, name: str) -> Request:
     return replace(HELLO, model=shelf.path(name))
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Only what nobody names any more is let go of."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_a_model_is_gone_before_the_next_is_loaded(shelf: Shelf, no_collector: None) -> None:
+    models, held = list[weakref.ref[FakeModel]](), list[int]()
+
+    def load(*_: object) -> FakeModel:
+        held.append(sum(model() is not None for model in models))
+        models.append(weakref.ref(model := FakeModel(lambda request: "yes")))
+        return model
+
+    settings = Settings(shelf.home, model=shelf.path("verso"))
+    runtime = Runtime(settings, ModelStore(shelf.home, read_catalogue()), b"", load)
+    runtime.start()
+    for name in ("verso", "recto", "verso"):
+        list(runtime.submit(named(shelf, name)))
+    runtime.unload()
+    until(runtime, "unloaded")
+    list(runtime.submit(named(shelf, "recto")))
+    assert held == [0, 0, 0, 0]
+    runtime.close()
+
+
+def test_a_load_that_failed_holds_nothing(shelf: Shelf, no_collector: None) -> None:
+    weights = list[weakref.ref[FakeModel]]()
+
+    def read() -> None:
+        own = FakeModel()
+        weights.append(weakref.ref(own))
+        raise ValueError("NaN")
+
+    def load(*_: object) -> FakeModel:
+        own = FakeModel()
+        weights.append(weakref.ref(own))
+        try:
+            read()
+        except ValueError as error:
+            raise EngineError("The weights are no numbers.") from error
+        return own
+
+    settings, store = Settings(shelf.home, model="verso"), ModelStore(shelf.home, read_catalogue())
+    with pytest.raises(EngineError, match="no numbers") as failed:
+        find_and_load(settings, store, b"", lambda stage, part: None, load, shelf.path("verso"))
+    assert failed.value and [own() for own in weights] == [None, None]
 
 
 def test_another_model_waits_until_running_answers_have_ended(shelf: Shelf, runtime: Runtime) -> None:
