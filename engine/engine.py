@@ -89,7 +89,10 @@ class Engine:
 
     def _land(self) -> list[Progress]:
         step = self._in_flight.popleft()
-        return self._commit(step.plan, step.collect())
+        sampled = step.collect()
+        if self.tiers:
+            self.tiers.settle()
+        return self._commit(step.plan, sampled)
 
     def _commit(self, plan: Plan, sampled: list[Sampled]) -> list[Progress]:
         failed = [

@@ -9,18 +9,32 @@ padding may point at it. Which block belongs to whom is the block pool's affair.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from kernels import KVLayer, Ops, head_bytes, read_pool
+from kernels import KVLayer, Ops, fetch, head_bytes, read_pool, send
 
 from ..fitting.memory_plan import KindFacts
 from ..models import ModelConfig
 from .give_back import can_give_back, give_back
+
+
+class BlockCopy:
+    """Called, it waits until the copy is here, and gives it. Any thread may call."""
+
+    def __init__(self, fetched: Callable[[], Tensor]) -> None:
+        self._fetched: Callable[[], Tensor] | None = fetched
+        self._contents = bytearray()
+
+    def __call__(self) -> bytearray:
+        if fetched := self._fetched:  # of two threads that come at once each gets it
+            self._contents = bytearray(fetched().numpy().data)
+            self._fetched = None  # pinned memory is for the way only
+        return self._contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +60,15 @@ class KVCache:
             given += give_back(pool.data_ptr() + begin * size, (end - begin) * size)
         return given
 
-    def read_block(self, kind: int, block: int) -> bytearray:
-        """A copy of all that a block holds."""
-        return bytearray(self._bytes(kind, block).cpu().numpy().data)
+    def read_block(self, kind: int, block: int) -> BlockCopy:
+        """A copy of all that a block holds after what the device was given so far. Waits for nothing."""
+        return BlockCopy(fetch(self._bytes(kind, block)))
 
     def write_block(self, kind: int, block: int, contents: bytes | bytearray | memoryview) -> None:
-        """Let a block hold what `read_block` gave; it must be one that no step in flight names."""
+        """Let a block hold what was read, in the order of the device's work. Waits for nothing."""
         target = self._bytes(kind, block)
         assert len(contents) == len(target), "a block of another size"
-        target.copy_(torch.from_numpy(np.frombuffer(contents, np.uint8)))
+        send(torch.from_numpy(np.frombuffer(contents, np.uint8)), target)
 
     def _bytes(self, kind: int, block: int) -> Tensor:
         return self.pools[kind][block].reshape(-1).view(torch.uint8)

@@ -73,7 +73,7 @@ class Disk:
     def save(self, blocks: list[Block]) -> None:
         """Write blocks to a segment of their own, in a thread."""
         self._pending |= {(block.kind, block.chain.chain_hash): block for block in blocks}
-        self._queued += sum(len(block.contents) for block in blocks)
+        self._queued += sum(block.num_bytes for block in blocks)
         self._submit(self._write, blocks)
 
     def use(self, chat: str, hashes: Iterable[bytes]) -> None:
@@ -148,7 +148,7 @@ class Disk:
             self._writer.submit(done)
 
     def _write(self, blocks: list[Block]) -> None:
-        size = sum(len(block.contents) for block in blocks)
+        size = sum(block.num_bytes for block in blocks)
         keys = [(block.kind, block.chain.chain_hash) for block in blocks]
         try:
             self._make_room(size)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 
 from ..scheduling.block_pool import Chain
-from .segments import Contents
+from .segments import Block, Contents, Copied
 
 BYTES_PER_S = 2e9  # a careful guess: it is memory
 
@@ -20,26 +20,35 @@ class Host:
 
     def __init__(self, most: int) -> None:
         self.most, self.num_bytes, self.hits = most, 0, 0
-        self._blocks: OrderedDict[tuple[int, bytes], tuple[Chain, Contents]] = OrderedDict()
+        self._blocks: OrderedDict[tuple[int, bytes], Block] = OrderedDict()
+        self._coming: list[Copied] = []  # maybe still on their way
 
     @property
     def num_blocks(self) -> int:
         """How many are here."""
         return len(self._blocks)
 
-    def put(self, kind: int, chain: Chain, contents: Contents) -> None:
+    def put(self, block: Block) -> None:
         """Keep a block as the youngest, and what fits beside it."""
-        self._remove((kind, chain.chain_hash))
-        if len(contents) <= self.most:
-            self._blocks[kind, chain.chain_hash] = chain, contents
-            self.num_bytes += len(contents)
+        key = block.kind, block.chain.chain_hash
+        self._remove(key)
+        if block.num_bytes <= self.most:
+            self._blocks[key] = block
+            self._coming.append(block.copied)
+            self.num_bytes += block.num_bytes
         while self.num_bytes > self.most:
             self._remove(next(iter(self._blocks)))
+
+    def settle(self) -> None:
+        """Wait for what is on its way."""
+        for copied in self._coming:
+            copied()
+        self._coming.clear()
 
     def has(self, kind: int, chain: Chain) -> bool:
         """Whether this very block is here: tokens are compared."""
         found = self._blocks.get((kind, chain.chain_hash))
-        return found is not None and chain.same(found[0])
+        return found is not None and chain.same(found.chain)
 
     def load(self, wanted: Sequence[tuple[int, Chain]]) -> Future[list[Contents | None]]:
         """The contents of blocks, at once; None for those that are not here."""
@@ -67,8 +76,8 @@ class Host:
             return None
         self._blocks.move_to_end((kind, chain.chain_hash))
         self.hits += 1
-        return self._blocks[kind, chain.chain_hash][1]
+        return self._blocks[kind, chain.chain_hash].contents
 
     def _remove(self, key: tuple[int, bytes]) -> None:
         if found := self._blocks.pop(key, None):
-            self.num_bytes -= len(found[1])
+            self.num_bytes -= found.num_bytes

@@ -14,7 +14,7 @@ import re
 import secrets
 import stat
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -27,15 +27,22 @@ SUFFIX = ".segment"
 NAME = re.compile(r"[0-9a-f]{32}")
 
 Contents = bytes | bytearray | memoryview  # what a block's memory holds
+Copied = Callable[[], Contents]  # the same, maybe on its way from the device: called, it waits for that
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A full block, off the device."""
+    """A full block, taken from the device."""
 
     kind: int
     chain: Chain
-    contents: Contents
+    num_bytes: int
+    copied: Copied
+
+    @property
+    def contents(self) -> Contents:
+        """What it holds; waits until that is here."""
+        return self.copied()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +95,12 @@ def write_segment(folder: Path, seal: Seal, blocks: Sequence[Block]) -> list[Pla
     try:
         with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb", 0) as file:
             for block in blocks:
-                head = seal.head(block.kind, block.chain, block.contents)
-                for part in (memoryview(head), memoryview(block.contents)):
+                contents = block.contents
+                head = seal.head(block.kind, block.chain, contents)
+                for part in (memoryview(head), memoryview(contents)):
                     while len(part):
                         part = part[file.write(part) :]
-                length = len(head) + len(block.contents)
+                length = len(head) + len(contents)
                 places.append(Place(name, offset, length))
                 offset += length
     except BaseException:

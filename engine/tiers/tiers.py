@@ -25,7 +25,7 @@ from ..scheduling.sequence import Sequence
 from .disk import Disk
 from .host import Host
 from .picture import TierPicture
-from .segments import Block, Contents
+from .segments import Block, Contents, Copied
 
 SEGMENT = 8 << 20  # bytes that are written together, and taken from the device at once while it is idle
 PORTION = 32 << 20  # bytes that are read together
@@ -42,7 +42,7 @@ Wanted = tuple[int, Chain]  # a block by its kind and chain
 class Device(Protocol):
     """Whoever can read and write the memory of blocks."""
 
-    def read_block(self, kind: int, block: int) -> Contents: ...
+    def read_block(self, kind: int, block: int) -> Copied: ...
     def write_block(self, kind: int, block: int, contents: Contents) -> None: ...
 
 
@@ -202,6 +202,11 @@ class Tiers:
 
     # ---- down
 
+    def settle(self) -> None:
+        """A step is done, and with it every copy that was asked for before it: let pinned memory go."""
+        if self.host:
+            self.host.settle()
+
     def tidy(self) -> float | None:
         """Save a little of what was left behind; seconds until there may be more to do, None: that was all.
 
@@ -232,7 +237,8 @@ class Tiers:
     def _given_up(self, kind: int, block: int, chain: Chain) -> None:
         """The device needs a cached block for something else; its contents are there for this moment."""
         if self.host:
-            self.host.put(kind, chain, self._device.read_block(kind, block))
+            num_bytes = self._tables.pools[kind].kind.bytes_per_block
+            self.host.put(Block(kind, chain, num_bytes, self._device.read_block(kind, block)))
         if self.disk and self._unsaved.pop(chain.chain_hash, None) and not self.disk.wait_s:
             self._save(chain)
 
@@ -241,13 +247,14 @@ class Tiers:
         size = 0
         for kind, pool in enumerate(self._tables.pools):
             if block := pool.lookup(chain):
-                self._batch.append(Block(kind, chain, self._device.read_block(kind, block)))
-                size += pool.kind.bytes_per_block
+                num_bytes = pool.kind.bytes_per_block
+                self._batch.append(Block(kind, chain, num_bytes, self._device.read_block(kind, block)))
+                size += num_bytes
         self._send(all_of_it=False)
         return size
 
     def _send(self, all_of_it: bool) -> None:
-        if self._batch and (all_of_it or sum(len(block.contents) for block in self._batch) >= SEGMENT):
+        if self._batch and (all_of_it or sum(block.num_bytes for block in self._batch) >= SEGMENT):
             assert self.disk
             self.disk.save(self._batch)
             self._batch = []

@@ -10,12 +10,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.running.kv_cache import make_kv_cache
+from engine.scheduling.block_pool import Chain, Identity
 from engine.scheduling.plan import Plan
+from engine.tiers.host import Host
+from engine.tiers.segments import Block
 from engine.types import FinishReason, SamplingParams
 from kernels.triton import TritonOps
 from kernels.triton.targets import TARGETS
 from tests.engine.ladder import Ladder
 from tests.engine.models.tiny_families import make_model, save
+from tests.engine.running.test_kv_cache import make_config
 from tests.tiny_models import write_tiny_gguf
 
 PARAMS = {
@@ -94,6 +99,30 @@ def test_a_step_waits_once(family: str, tmp_path: Path, launched: list[str], wai
     assert all(each.reason is FinishReason.LENGTH and not each.error for each in outcomes.values())
     assert len(waits) == len(plans) > NUM_TOKENS
     assert {"_attend", "_rope_write", "multiply", "survey", "count_drawn", "fill_drawn"} <= {*launched}
+
+
+def test_blocks_go_down_and_come_up_without_a_wait(
+    launched: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = list[int]()
+
+    def fetch(card: torch.Tensor) -> Callable[[], torch.Tensor]:
+        def wait() -> torch.Tensor:
+            waits.append(len(card))
+            return torch.full(card.shape, 7, dtype=card.dtype)
+
+        return wait
+
+    monkeypatch.setattr("engine.running.kv_cache.fetch", fetch)
+    cache = make_kv_cache(make_config(0, 0), Elsewhere(), num_blocks=[5], block_size=32)
+    copied = cache.read_block(0, 3)
+    cache.write_block(0, 3, bytearray(cache.pools[0][3].nbytes))
+    host, chain = Host(1 << 30), Chain.root(b"", Identity("me", "", "", "", 32)).extend((1,) * 32)
+    host.put(Block(0, chain, cache.pools[0][3].nbytes, copied))
+    assert not waits
+    host.settle()
+    assert waits == [cache.pools[0][3].nbytes] and {*copied()} == {7}
+    assert host.load([(0, chain)]).result() == [copied()] and len(waits) == 1
 
 
 def test_whoever_asks_the_card_is_found_out(launched: list[str]) -> None:

@@ -7,7 +7,7 @@ foreign or stale block anywhere gives other tokens than `Ask`, which computes th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -70,9 +70,10 @@ class FakeDevice:
                 self.memory[copy.kind][copy.target] = numbers
         return [self._run(item, breaks) for item in plan.items]
 
-    def read_block(self, kind: int, block: int) -> list[int]:
-        """A copy of a block's numbers."""
-        return list(self.memory[kind][block])
+    def read_block(self, kind: int, block: int) -> Callable[[], list[int]]:
+        """A copy of a block's numbers, as they are now."""
+        numbers = list(self.memory[kind][block])
+        return lambda: numbers
 
     def write_block(self, kind: int, block: int, contents: list[int]) -> None:
         """Numbers that came from below."""

@@ -96,7 +96,7 @@ class Simulation:
     def below(self) -> Tiers | None:
         """A host tier, a disk or both."""
         rng = self.rng
-        host = Host(rng.randint(1, 40) * self.block_size) if rng.random() < 0.5 else None
+        host = Host(rng.randint(1, 40) * self.pools[0].kind.bytes_per_block) if rng.random() < 0.5 else None
         disk = FakeDisk(rng, self.trouble, self.seen) if not host or rng.random() < 0.5 else None
         return Tiers(self.scheduler, self.device, host, disk, lambda: self.now)
 

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def chain_of(number: int, length: int = 3) -> list[Chain]:
 
 
 def blocks_of(chains: list[Chain]) -> list[Block]:
-    return [Block(0, chain, bytes([chain.chain_hash[0]]) * SIZE) for chain in chains]
+    return [Block(0, chain, SIZE, partial(bytes, [chain.chain_hash[0]] * SIZE)) for chain in chains]
 
 
 def open_disk(

@@ -16,7 +16,7 @@ from engine.scheduling.sequence import Sequence
 from engine.tiers import tiers as module
 from engine.tiers.disk import Disk
 from engine.tiers.host import Host
-from engine.tiers.segments import Seal
+from engine.tiers.segments import Block, Copied, Seal
 from engine.tiers.store import BlockStore
 from engine.tiers.tiers import Tiers
 from tests.engine.scheduling.machine import BLOCK, Machine
@@ -30,8 +30,10 @@ class Bytes:
     def __init__(self, machine: Machine) -> None:
         self.device = machine.device
 
-    def read_block(self, kind: int, block: int) -> bytes:
-        return b"".join(n.to_bytes(8, "little", signed=True) for n in self.device.read_block(kind, block))
+    def read_block(self, kind: int, block: int) -> Copied:
+        numbers = self.device.read_block(kind, block)()
+        contents = b"".join(n.to_bytes(8, "little", signed=True) for n in numbers)
+        return lambda: contents
 
     def write_block(self, kind: int, block: int, contents: bytes) -> None:
         pieces = [bytes(contents[at : at + 8]) for at in range(0, len(contents), 8)]
@@ -210,13 +212,17 @@ def test_the_host_gives_up_the_oldest() -> None:
     chains = [machine.make([n] * 8).chains for n in range(3)]
     host, root = Host(20), machine.scheduler.root("me")
     chains = [root.extend((n,) * 4) for n in range(3)]
-    for n, chain in enumerate(chains):
-        host.put(0, chain, bytes([n]) * 8)
+
+    def put(n: int, num_bytes: int = 8) -> None:
+        host.put(Block(0, chains[n], num_bytes, lambda: bytes([n]) * num_bytes))
+
+    for n in range(3):
+        put(n)
     assert [host.has(0, chain) for chain in chains] == [False, True, True] and host.num_bytes == 16
     host.load([(0, chains[1])])
-    host.put(0, chains[0], b"x" * 8)
+    put(0)
     assert [host.has(0, chain) for chain in chains] == [True, True, False]
-    host.put(0, chains[2], b"y" * 100)  # larger than all of it
+    put(2, 100)  # larger than all of it
     assert not host.has(0, chains[2]) and host.load([(0, chains[2])]).result() == [None]
     host.clear()
     assert host.num_bytes == host.num_blocks == 0
