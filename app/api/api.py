@@ -1,7 +1,8 @@
 """The API: GET /v1/models, POST /v1/chat/completions (whole or as a stream), GET /health, in OpenAI's form.
 
 Who may ask was decided by the guard, which leaves the owner in scope["state"]; chats on the page and each
-API key share prefixes only among themselves. A client that goes away cancels its answer. Every request ends:
+API key share prefixes only among themselves. Any model of this machine may be asked; one not in memory is
+loaded when the answers that run have ended. A client that goes away cancels its answer. Every request ends:
 with an answer, or an error that says why.
 """
 
@@ -39,6 +40,7 @@ from .api_types import ChatCompletionRequest, error_body, first_complaint
 
 T = TypeVar("T")
 MAX_REQUESTS = 256  # that run or wait at one time
+NAMED = 5  # models, where one is asked for that is not there
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -121,11 +123,10 @@ class _Api:
         return JSONResponse(body, 503 if fault else 200)
 
     async def models(self, request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [self._model()]})
+        return JSONResponse({"object": "list", "data": [self._facts(id) for id in self.runtime.ids()]})
 
     async def model(self, request: Request) -> Response:
-        self._served(request.path_params["id"])
-        return JSONResponse(self._model())
+        return JSONResponse(self._facts(self._here(request.path_params["id"])))
 
     async def off(self, request: Request) -> Response:
         raise ApiError(404, "The API is switched off in Octavo's settings.", code="api_off")
@@ -133,19 +134,23 @@ class _Api:
     async def nothing(self, request: Request) -> Response:
         raise ApiError(404, f"There is no {request.method} {request.url.path} here.", code="not_found")
 
-    def _model(self) -> dict[str, Any]:
-        status, length = self.runtime.status(), self.runtime.context_length
-        facts = {"id": status.model, "object": "model", "created": self.started, "owned_by": "octavo"}
-        return {**facts, "name": status.name, "context_length": length or None}
+    def _facts(self, id: str) -> dict[str, Any]:
+        """Of a model; how long its conversations may be is known of one in memory."""
+        status = self.runtime.status()
+        loaded = id == status.model and status.state == "ready"
+        facts = {"id": id, "object": "model", "created": self.started, "owned_by": "octavo"}
+        length = self.runtime.context_length if loaded else None
+        return {**facts, "name": self.runtime.name(id), "loaded": loaded, "context_length": length}
 
-    def _served(self, id: str) -> str:
-        """The model's id, if it is the one in memory, however it is written."""
-        served = self.runtime.status().model
-        if not id or self.runtime.id_of(id) != served:
-            raise ApiError(
-                404, f"The model '{id:.100}' is not loaded; '{served}' is.", "model", "model_not_found"
-            )
-        return served
+    def _here(self, wanted: str) -> str:
+        """A model's id, however it is written, if it is on this machine."""
+        id, here = self.runtime.id_of(wanted), self.runtime.ids()
+        if not wanted or id not in here:
+            names = ", ".join(f"'{each}'" for each in here[:NAMED])
+            more = f" and {len(here) - NAMED} more" if len(here) > NAMED else ""
+            sentence = f"There is no model '{wanted:.100}' here; there is {names}{more}."
+            raise ApiError(404, sentence, "model", "model_not_found")
+        return id
 
     async def chat(self, request: Request) -> Response:
         try:
@@ -153,10 +158,11 @@ class _Api:
         except ValidationError as error:
             param, message = first_complaint(error)
             raise ApiError(400, message, param or None) from error
-        served = self._served(wanted.model)
+        answers = self._here(wanted.model)
         question = EngineRequest(
             messages=tuple(message.as_message() for message in wanted.messages),
-            sampling=wanted.sampling(settings_for(served, self.settings).sampling),
+            sampling=wanted.sampling(settings_for(answers, self.settings).sampling),
+            model=answers,
             shorten=wanted.limit is None,
             owner=request.state.owner,
             priority=Priority.API,
@@ -164,7 +170,7 @@ class _Api:
         if len(self.calls) >= MAX_REQUESTS:
             raise ApiError(429, f"{len(self.calls)} requests run or wait; at most {MAX_REQUESTS} may.")
         call = Call(self.runtime, question, self.calls)
-        completion = Completion(served, call)
+        completion = Completion(answers, call)
         handed_on = False
         try:
             first = await _unless_gone(request, call.next())

@@ -64,6 +64,10 @@ class Runtime:
         """The id of a model, however it is written; "" is the person's choice."""
         return self._models.id_of(self._named(chosen))
 
+    def ids(self) -> list[str]:
+        """Of all models that may answer, first what answers where a request names none."""
+        return list(dict.fromkeys([self.next_model, *self._models.ready()]))
+
     def name(self, id: str) -> str:
         """What people see of a model."""
         return self._models.name(id)

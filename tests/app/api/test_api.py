@@ -84,11 +84,13 @@ def start(folder: Path, model: FakeModel, gate: threading.Event | None = None) -
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[taken])))
     thread.start()
     bearer = {"authorization": f"Bearer {services.keys.api_key}", "content-type": "application/json"}
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=bearer, timeout=PATIENCE_S) as client:
-        yield Api(client, services.runtime, services.keys, model, port)
-    server.should_exit = True
-    services.close()
-    thread.join(PATIENCE_S)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=bearer, timeout=PATIENCE_S) as client:
+            yield Api(client, services.runtime, services.keys, model, port)
+    finally:
+        server.should_exit = True
+        services.close()
+        thread.join(PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -194,16 +196,13 @@ def test_what_the_engine_is_asked(api: Api) -> None:
     assert (sampling.max_tokens, sampling.stop, sampling.temperature) == (3, ("z",), 0.5)
 
 
-def test_what_a_request_leaves_open_is_as_the_model_in_memory_is_used(tmp_path: Path) -> None:
+def test_what_a_request_leaves_open_is_as_its_model_is_used(tmp_path: Path) -> None:
     with contextmanager(start)(tmp_path, FakeModel()) as api:
         api.model.answer = echo
         (tmp_path / "other.gguf").write_bytes(b"GGUF")
         own = OwnModels(tmp_path)
         own.keep("other", path=str(tmp_path / "other.gguf"), sampling={"temperature": 0.9, "max_tokens": 5})
-        api.runtime.load("other")
-        with (changed := api.runtime._rota.changed):  # the old one may still be ready
-            assert changed.wait_for(lambda: api.runtime.status().model == "other", PATIENCE_S)
-        assert api.runtime.wait().state == "ready" and api.chat(model="other").status_code == 200
+        assert api.chat(model="other").status_code == 200
         sampling = api.model.streams[-1].request.sampling
     assert (sampling.temperature, sampling.max_tokens) == (0.9, 5)
 
@@ -328,13 +327,35 @@ def test_an_answer_that_fails(api: Api) -> None:
 def test_models(api: Api) -> None:
     (model,) = api.client.get("/v1/models").json()["data"]
     assert (model["id"], model["object"], model["context_length"]) == ("fake", "model", 2048)
+    assert model["loaded"] is True
     assert api.client.get("/v1/models/fake").json() == model and model["name"] == "fake"
     for spelled in ("fake", api.runtime._rota.settings.model):  # a path, too
         assert api.chat(model=spelled).json()["model"] == "fake"
     for answer in (api.client.get("/v1/models/gpt-5"), api.chat(model="gpt-5")):
-        assert error(answer) == (404, "The model 'gpt-5' is not loaded; 'fake' is.")
+        assert error(answer) == (404, "There is no model 'gpt-5' here; there is 'fake'.")
     long = api.chat(model="x" * 9000)
-    assert error(long) == (404, f"The model '{'x' * 100}' is not loaded; 'fake' is.")
+    assert error(long) == (404, f"There is no model '{'x' * 100}' here; there is 'fake'.")
+
+
+def test_any_model_of_this_machine_answers(tmp_path: Path) -> None:
+    with contextmanager(start)(tmp_path, FakeModel(echo)) as api:
+        (file := tmp_path / "recto.gguf").write_bytes(b"GGUF")
+        OwnModels(tmp_path).keep("recto", path=str(file), name="Recto")
+        fake, recto = api.client.get("/v1/models").json()["data"]
+        assert (recto["id"], recto["name"], recto["loaded"], recto["context_length"]) == (
+            "recto",
+            "Recto",
+            False,
+            None,
+        )
+        assert api.client.get("/v1/models/recto").json() == recto and fake["loaded"]
+        for named in ("recto", "recto", "fake"):
+            answer = api.chat(model=named).json()
+            assert answer["model"] == named and answer["choices"][0]["message"]["content"]
+            loaded = {each["id"]: each["loaded"] for each in api.client.get("/v1/models").json()["data"]}
+            assert loaded == {"fake": named == "fake", "recto": named == "recto"}
+        file.unlink()
+        assert error(api.chat(model="recto")) == (404, "There is no model 'recto' here; there is 'fake'.")
 
 
 @pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/", "/v1/chat", "/v1/../v1/models"])
