@@ -65,7 +65,12 @@ _HOMES = {
         ("Int5", "Int5K", "Int6", "Int8", "Matrix", "Pieces", "Weight", "pack_nibbles"), "weights"
     ),
 }
-_TYPES = ("dtype", "kv_dtype")
+# what each backend may be told
+OPTIONS = {
+    "numba": ("threads", "portable", "kv_dtype"),
+    "triton": ("dtype", "kv_dtype"),
+    "reference": ("dtype", "kv_dtype"),
+}
 __all__ = [*_HOMES, "select"]
 
 
@@ -76,23 +81,32 @@ def __getattr__(name: str) -> Any:
 
 
 def select(device: str = "cpu", backend: str = "auto", **options: Any) -> Ops:
-    """The Ops for a torch device type ("cpu", ...). backend "reference" and "triton" take dtype= and
-    kv_dtype=; "numba", threads= and portable=; "auto" takes all, and leaves aside what is not for its choice.
+    """The Ops for a torch device type ("cpu", ...). OPTIONS says what each backend takes; "auto" takes all,
+    and leaves aside what is not for its choice.
     """
-    if device == "cpu" and backend in ("auto", "numba"):
-        from .cpu import CpuOps, compiles_here
+    chosen = _best(device) if backend == "auto" else backend
+    if backend == "auto":
+        options = {name: value for name, value in options.items() if name in OPTIONS[chosen]}
+    if chosen == "numba":
+        from .cpu import CpuOps
 
-        if backend == "numba" or compiles_here():
-            return CpuOps(**options)
-    if backend == "triton" or (backend == "auto" and device == "cuda" and _triton_compiles(device)):
+        return CpuOps(**options)
+    if chosen == "triton":
         from .triton import TritonOps
 
-        return TritonOps(device, **{name: value for name, value in options.items() if name in _TYPES})
-    if backend == "auto":
-        options = {}
+        return TritonOps(device, **options)
     from .reference import ReferenceOps
 
     return ReferenceOps(device=device, **options)
+
+
+def _best(device: str) -> str:
+    """The quickest backend that works here."""
+    if device == "cpu":
+        from .cpu import compiles_here
+
+        return "numba" if compiles_here() else "reference"
+    return "triton" if device == "cuda" and _triton_compiles(device) else "reference"
 
 
 def _triton_compiles(device: str) -> bool:

@@ -100,6 +100,15 @@ def test_select_gives_the_reference() -> None:
     assert select("cpu", "reference", dtype=torch.float64).kv_dtype == torch.float64
 
 
+def test_what_is_asked_of_keys_and_values_holds_where_nothing_compiles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert select("cpu", dtype=torch.float64, threads=1).name == "numba"
+    monkeypatch.setattr("kernels.cpu.compiles_here", lambda: False)
+    found = select("cpu", kv_dtype=torch.int8, threads=2)
+    assert isinstance(found, ReferenceOps) and found.kv_dtype == torch.int8
+
+
 def test_embed_takes_rows_of_valid_tokens_only(ops: ReferenceOps) -> None:
     table, hidden = torch.randn(50, 64), ops.hidden(MAX_TOKENS, 64)
     batch = make_batch([([1], 0, 5), ([2], 0, 3)])
