@@ -149,7 +149,7 @@ def decoder(setup: Setup, shape: Shape, form: str, tensors: dict[str, Tensor] | 
             feed_forward=(
                 pack(i, "gate_up", ["mlp.gate", "mlp.up"], True), pack(i, "down", ["mlp.down"])
             ),
-            ffn_post_norm=None, beside=None, told=None, factor=1.0,
+            ffn_post_norm=None, beside=None, embedding=None, factor=1.0,
         )
         for i in range(shape.layers)
     ]  # fmt: skip

@@ -20,7 +20,7 @@ from torch import Tensor
 from kernels import Experts, ForwardBatch, KVLayer, Norm, Ops, Packed, Rope
 
 from .config import ModelConfig
-from .layer_inputs import InputBuffers, Inputs, Told
+from .per_layer_embeddings import EmbeddingBuffers, LayerEmbedding, PerLayerEmbeddings
 from .rope import Table
 
 
@@ -51,7 +51,7 @@ class Layer:
     feed_forward: tuple[Packed, Packed] | Experts  # gate and up, then down
     ffn_post_norm: Norm | None
     beside: Beside | None
-    told: Told | None
+    embedding: LayerEmbedding | None
     factor: float  # of all of `hidden`, at the layer's end
 
 
@@ -73,7 +73,7 @@ class Buffers:
 
     hidden: Tensor  # [max T, E]
     layers: tuple[Scratch, ...]  # those of one shape share theirs
-    inputs: InputBuffers | None
+    per_layer: EmbeddingBuffers | None
     logits: Tensor  # [max R, vocabulary]
 
     @staticmethod
@@ -103,7 +103,7 @@ class Buffers:
         return Buffers(
             hidden=ops.hidden(*wide),
             layers=tuple(layers),
-            inputs=InputBuffers.make(ops, max_tokens, config.num_layers, size) if size else None,
+            per_layer=EmbeddingBuffers.make(ops, max_tokens, config.num_layers, size) if size else None,
             logits=ops.hidden(max_rows, config.vocab_size),
         )
 
@@ -114,7 +114,7 @@ class Decoder:
 
     config: ModelConfig
     embedding: Packed
-    inputs: Inputs | None
+    per_layer: PerLayerEmbeddings | None
     layers: tuple[Layer, ...]
     norm: Norm
     head: Packed
@@ -129,8 +129,8 @@ class Decoder:
         """One step over the batch: keys and values go to their slots, logits to `buffers.logits`."""
         hidden, config = buffers.hidden, self.config
         ops.embed(batch, self.embedding, hidden, config.embedding_scale)
-        if self.inputs and buffers.inputs:
-            self.inputs.write(ops, batch, hidden, buffers.inputs)
+        if self.per_layer and buffers.per_layer:
+            self.per_layer.write(ops, batch, hidden, buffers.per_layer)
         for layer, kv_layer, own in zip(self.layers, kv, buffers.layers, strict=True):
             if layer.sinks is not None:
                 kv_layer = replace(kv_layer, sinks=layer.sinks)
@@ -140,7 +140,7 @@ class Decoder:
                 continue
             gate_up, down = layer.feed_forward
             ops.norm_gated_linear(batch, hidden, layer.ffn_norm, gate_up, own.gated, config.family.activation)
-            keep = 1.0 if layer.told else layer.factor
+            keep = 1.0 if layer.embedding else layer.factor
             ending = layer.ffn_post_norm, config.residual_scale * keep, keep
             if layer.beside and own.sums is not None and own.found is not None:
                 beside = layer.beside
@@ -150,9 +150,9 @@ class Decoder:
                 ops.add(batch, own.sums, hidden, *ending)
             else:
                 ops.linear_add(batch, own.gated, down, hidden, *ending)
-            if layer.told and buffers.inputs:
-                given = buffers.inputs, config.family.activation, layer.factor
-                layer.told.add(ops, batch, hidden, *given)
+            if layer.embedding and buffers.per_layer:
+                given = buffers.per_layer, config.family.activation, layer.factor
+                layer.embedding.add(ops, batch, hidden, *given)
         ops.logits(batch, hidden, self.norm, self.head, buffers.logits, config.logit_cap)
 
 

@@ -29,7 +29,7 @@ class Family:
     # Gates and ups of all experts in one tensor: by turns, in folders alone; or the ones after the others.
     joined_experts: Literal["", "turns", "halves"] = ""
     value_norms: bool = False  # each head's values are normalized, without gains
-    layer_inputs: bool = False  # a layer may be told of each token once more, and ends with a factor
+    per_layer_embeddings: bool = False  # a layer may have them, and ends with a factor
     sinks: bool = False  # a learned score of each head takes weight beside the keys'
     activation: Activation = "silu"
     scaled_embedding: bool = False  # times the root of the width
@@ -85,7 +85,7 @@ GEMMA4 = Family(
     "Gemma 4",
     head_norms="head",
     value_norms=True,
-    layer_inputs=True,
+    per_layer_embeddings=True,
     experts_beside=True,
     joined_experts="halves",
     hf_experts={
@@ -212,7 +212,7 @@ HF_LAYER = {
 }
 BESIDE_PARTS = "router_scale", "expert_scales", "dense_post_norm", "experts_norm", "experts_post_norm"
 BARE = "router_scale", "expert_scales"  # whose names are whole
-INPUT_PARTS = "input_gate", "input_output", "input_post_norm"  # where layers are told of a token once more
+INPUT_PARTS = "input_gate", "input_output", "input_post_norm"  # of per-layer embeddings
 HF_EXPERTS = {part: f"mlp.experts.{{expert}}.{part}_proj" for part in ("gate", "up", "down")}
 
 
@@ -282,6 +282,6 @@ class Names:
             **dict.fromkeys(("gate_up",) if family.fused else ("gate", "up"), dense),
             "down": dense,
             "ffn_post_norm": family.post_norms,
-            **dict.fromkeys((*INPUT_PARTS, "factor"), family.layer_inputs),
+            **dict.fromkeys((*INPUT_PARTS, "factor"), family.per_layer_embeddings),
         }
         return tuple(part for part, there in wanted.items() if there)

@@ -139,7 +139,7 @@ def read_hf_config(checkpoint: Checkpoint) -> ModelConfig:
         biased=biased_parts(checkpoint, names, mixture is not None),
         tied_head=_tied(keys, names),
         mixture=mixture,
-        input_size=_or_none(keys, "hidden_size_per_layer_input") if family.layer_inputs else 0,
+        input_size=_or_none(keys, "hidden_size_per_layer_input") if family.per_layer_embeddings else 0,
         embedding_scale=hidden_size**0.5 if family.scaled_embedding else _scale(keys, "embedding_multiplier"),
         residual_scale=_scale(keys, "residual_multiplier"),
         logit_scale=1 / _scale(keys, "logits_scaling"),

@@ -21,8 +21,8 @@ from ..packed_cache import PackedCache
 from .config import ModelConfig
 from .decoder import Beside, Decoder, Layer
 from .fallback import Fallback, load_fallback
-from .layer_inputs import Inputs, Told
 from .parts import Parts
+from .per_layer_embeddings import LayerEmbedding, PerLayerEmbeddings
 from .rope import RopeConfig, Table
 
 SILENT = RopeConfig(())  # no pair is turned
@@ -48,16 +48,16 @@ def load_decoder(
         # the largest matrices first: what is last should be short
         embedding = pool.submit(load.top, "embedding")
         head = embedding if config.tied_head else pool.submit(load.top, "head")
-        inputs = pool.submit(load.inputs)
+        per_layer = pool.submit(load.per_layer)
         norm = load.norm(config.names.top("norm"), config.hidden_size, config.logit_scale)
         layers = []
         try:
             for layer in pool.map(load.layer, range(config.num_layers)):
                 layers.append(layer)
                 on_progress(len(layers) / config.num_layers)
-            tops = embedding.result(), inputs.result(), tuple(layers), norm, head.result()
+            tops = embedding.result(), per_layer.result(), tuple(layers), norm, head.result()
         finally:  # an error knows this frame, and these know the error: both would keep the file open
-            del embedding, head, inputs
+            del embedding, head, per_layer
         return Decoder(config, *tops, tuple(load.ropes.values()))
 
 
@@ -71,8 +71,8 @@ class Loader(Parts):
         turns = {about.rope or SILENT for about in self.config.layers}
         self.ropes = {rope: rope.table(max_positions, self.ops.device) for rope in turns}
 
-    def inputs(self) -> Inputs | None:
-        """What all layers are told of a token once more, if they are."""
+    def per_layer(self) -> PerLayerEmbeddings | None:
+        """Of all layers, if they have them."""
         c = self.config
         if not c.input_size:
             return None
@@ -81,7 +81,9 @@ class Loader(Parts):
         # the projection is divided by the root of its inputs' number, which its norm undoes but for eps
         norm = self.norm(c.names.top("inputs_norm"), c.input_size)
         norm = replace(norm, eps=norm.eps * c.hidden_size)
-        return Inputs(table, self.top("inputs_of_hidden", width, c.hidden_size), norm, c.input_size**0.5)
+        return PerLayerEmbeddings(
+            table, self.top("inputs_of_hidden", width, c.hidden_size), norm, c.input_size**0.5
+        )
 
     def layer(self, i: int) -> Layer:
         """All of layer `i`."""
@@ -107,7 +109,7 @@ class Loader(Parts):
             feed_forward=self.feed_forward(i, ffn_size) if "down" in parts else self.experts(i),
             ffn_post_norm=norm("ffn_post_norm", c.hidden_size),
             beside=self.beside(i) if "router_scale" in parts else None,
-            told=self.told(i) if "input_gate" in parts else None,
+            embedding=self.layer_embedding(i) if "input_gate" in parts else None,
             factor=float(self.vector(i, "factor", 1)) if "factor" in parts else 1.0,
         )
 
@@ -125,13 +127,13 @@ class Loader(Parts):
         norms = ("experts_norm", "experts_post_norm", "dense_post_norm")
         return Beside(experts, *(self.norm(c.names.layer(i, norm), c.hidden_size) for norm in norms))
 
-    def told(self, i: int) -> Told:
-        """How layer `i` takes in what it is told of a token once more."""
+    def layer_embedding(self, i: int) -> LayerEmbedding:
+        """How layer `i` takes its own in."""
         c, size = self.config, self.config.input_size
         gate = self.pack(i, ("input_gate",), (size,), c.hidden_size)
         output = self.pack(i, ("input_output",), (c.hidden_size,), size)
         post_norm = self.norm(c.names.layer(i, "input_post_norm"), c.hidden_size)
-        return Told(slice(i * size, (i + 1) * size), gate, output, post_norm)
+        return LayerEmbedding(slice(i * size, (i + 1) * size), gate, output, post_norm)
 
     def qkv(self, i: int, heads: int, kv_heads: int) -> Packed:
         """Queries, keys and values, stored apart or as one."""

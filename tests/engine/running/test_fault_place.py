@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,26 +15,49 @@ from kernels.reference import ReferenceOps
 from tests.engine.ladder import Ladder
 from tests.engine.models.tiny_families import make_model, save
 
-BREAKS: dict[str, Callable[[Ladder], torch.Tensor]] = {
-    "the embedding": lambda ladder: ladder.runner.model.embedding.matrix,
-    "layer 2, queries, keys and values": lambda ladder: ladder.runner.model.layers[1].qkv.matrix,
-    "layer 1, windowed attention": lambda ladder: ladder.runner.model.layers[0].output.matrix,
-    "layer 2, full attention": lambda ladder: ladder.runner.model.layers[1].output.matrix,
-    "layer 2, feed-forward": lambda ladder: ladder.runner.model.layers[1].feed_forward[1].matrix,
-    "the output head": lambda ladder: ladder.runner.model.head.matrix,
+# what is broken -> (of which family, its matrix)
+BREAKS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "the embedding": ("gemma3", lambda model: model.embedding),
+    "layer 2, queries, keys and values": ("gemma3", lambda model: model.layers[1].qkv),
+    "layer 1, windowed attention": ("gemma3", lambda model: model.layers[0].output),
+    "layer 2, full attention": ("gemma3", lambda model: model.layers[1].output),
+    "layer 2, feed-forward": ("gemma3", lambda model: model.layers[1].feed_forward[1]),
+    "the output head": ("gemma3", lambda model: model.head),
+    "the per-layer embeddings": ("gemma4-small", lambda model: model.per_layer.projection),
+    "layer 3, queries, keys and values": ("gemma4-small", lambda model: model.layers[2].qkv),
+    "layer 3, per-layer embedding": ("gemma4-small", lambda model: model.layers[2].embedding.gate),
+    "layer 4, per-layer embedding": ("gemma4-small", lambda model: model.layers[3].embedding.output),
+    "layer 3, feed-forward": ("gemma4-moe", lambda model: model.layers[2].feed_forward[1]),
+    "layer 3, experts": ("gemma4-moe", lambda model: model.layers[2].beside.experts.down[1]),
+    "layer 2, experts": ("qwen3-moe", lambda model: model.layers[1].feed_forward.router),
 }
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     types = {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]}
-    return save(make_model("gemma3", **types, tie_word_embeddings=False), tmp_path_factory.mktemp("faults"))
+    made = {
+        "gemma3": {**types, "tie_word_embeddings": False},
+        "gemma4-small": {},
+        "gemma4-moe": {},
+        "qwen3-moe": {},
+    }
+    return {
+        family: save(make_model(family, **more), tmp_path_factory.mktemp(family))
+        for family, more in made.items()
+    }
+
+
+@pytest.fixture
+def path(paths: dict[str, Path]) -> Path:
+    return paths["gemma3"]
 
 
 @pytest.mark.parametrize("place", BREAKS)
-def test_the_part_is_named(path: Path, place: str) -> None:
-    ladder = Ladder(path, ReferenceOps())
-    BREAKS[place](ladder)[:] = torch.nan
+def test_the_part_is_named(paths: dict[str, Path], place: str) -> None:
+    family, part = BREAKS[place]
+    ladder = Ladder(paths[family], ReferenceOps())
+    part(ladder.runner.model).matrix[:] = torch.nan
     ladder.add("a", list(range(3, 40)), 4)
     outcome = ladder.run()["a"]
     assert outcome.error.endswith(f"it was stopped. What was no number came out of: {place}.")

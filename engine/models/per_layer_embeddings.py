@@ -1,4 +1,5 @@
-"""What layers are told of a token once more, as Gemma 4's small models are: P values for each layer.
+"""Per-layer embeddings, as Gemma 4's small models have them: beside `hidden`, each layer gets P values of its
+own for each token.
 
     inputs = (scale * table[tokens] + norm(projection(embedding))) / sqrt(2)          before the first layer
     hidden += post(output(act(gate(hidden)) * the layer's inputs))                    at each layer's end
@@ -18,7 +19,7 @@ SHARE = 2**-0.5  # of the table's row, and of what the embedding says
 
 
 @dataclass(frozen=True, slots=True)
-class InputBuffers:
+class EmbeddingBuffers:
     """Static buffers, sized for the largest step."""
 
     inputs: Tensor  # [max T, layers * P]
@@ -27,16 +28,16 @@ class InputBuffers:
     gated: Tensor  # activation [max T, P]
 
     @staticmethod
-    def make(ops: Ops, max_tokens: int, num_layers: int, size: int) -> InputBuffers:
+    def make(ops: Ops, max_tokens: int, num_layers: int, size: int) -> EmbeddingBuffers:
         """For `size` values a layer."""
         wide, narrow = (max_tokens, num_layers * size), (max_tokens, size)
-        return InputBuffers(
+        return EmbeddingBuffers(
             ops.hidden(*wide), ops.hidden(*wide), ops.hidden(*narrow), ops.activation(*narrow)
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class PerLayerEmbeddings:
     """The model's part."""
 
     table: Packed  # [vocabulary, layers * P]
@@ -44,7 +45,7 @@ class Inputs:
     norm: Norm  # of each layer's P values
     scale: float  # of the table's rows
 
-    def write(self, ops: Ops, batch: ForwardBatch, hidden: Tensor, buffers: InputBuffers) -> None:
+    def write(self, ops: Ops, batch: ForwardBatch, hidden: Tensor, buffers: EmbeddingBuffers) -> None:
         """All layers' inputs; hidden is the embedding still."""
         ops.embed(batch, self.table, buffers.inputs, self.scale)
         ops.norm_linear(batch, hidden, None, self.projection, buffers.projected)
@@ -52,7 +53,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LayerEmbedding:
     """A layer's part."""
 
     columns: slice  # of the inputs
@@ -65,7 +66,7 @@ class Told:
         ops: Ops,
         batch: ForwardBatch,
         hidden: Tensor,
-        buffers: InputBuffers,
+        buffers: EmbeddingBuffers,
         activation: Activation,
         factor: float,
     ) -> None:
