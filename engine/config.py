@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .errors import BadRequest
+from .types import check_limits
 
 # name -> (least, most) of what a setting may be
 LIMITS = {
@@ -53,10 +54,7 @@ class EngineConfig:
     threads: int | None = None  # None: the processor's cores, one left over when there are more than four
 
     def __post_init__(self) -> None:
-        for name, (least, most) in LIMITS.items():
-            value = getattr(self, name)
-            if value is not None and not least <= value <= most:
-                raise BadRequest(f"{name} is {value:,}; it must lie between {least:,} and {most:,}.")
+        check_limits(self, LIMITS)
         if self.block_size is not None and self.block_size % 16:
             raise BadRequest(f"block_size is {self.block_size}; it must be a multiple of 16.")
         for name, known in {

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from .config import EngineConfig
 from .errors import DeviceFull, EngineError
 from .fitting.memory_plan import MemoryPlan, ModelFacts
-from .running.device_sampler import Sampled
+from .running.drawing import Sampled
 from .running.runner import Runner
 from .running.smaller_steps import run_in_pieces
 from .scheduling.block_pool import BlockPool, Chain, Identity

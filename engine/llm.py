@@ -12,14 +12,13 @@ import time
 from collections.abc import Callable, Sequence as Seq
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 from .config import EngineConfig
 from .engine import Engine, make_engine
 from .errors import EngineError
-from .fitting.abilities import PROCESSOR, SERVED
-from .fitting.device import detect
+from .fitting.abilities import PROCESSOR
+from .fitting.device import detect, detect_processor
 from .fitting.memory_plan import MemoryPlan, ModelFacts
 from .fitting.precision import plan_again
 from .models import load_decoder
@@ -115,13 +114,13 @@ class LLM:
                 check_agreement(model, ops)
                 again = partial(plan_again, ready.memory, config, fitting)
                 runner, plan = make_runner(model, ops, plan, again)
-                form = (NO_TEMPLATE,) if ready.tokenizer.chat_template is None else ()
-                plan = replace(plan, reasons=(*plan.reasons, ready.device.reason, *form))
+                form = caution_of(ready.tokenizer)
+                plan = replace(plan, reasons=(*plan.reasons, ready.device.reason, *filter(None, (form,))))
             except BaseException:
                 renderer.close()
                 raise
         engine = make_engine(runner, plan, facts, config, secret)
-        swap = swap_space(config, ready.memory, detect(served=()).memory_available)
+        swap = swap_space(config, ready.memory, detect_processor().memory_available)
         tiers = open_tiers(engine.scheduler, runner.cache, facts, secret, swap, blocks, disk_quota)
         engine.tiers = tiers
         llm = LLM(facts, plan, ready.tokenizer, renderer, EngineService(engine), runner, cache, tiers)
@@ -184,7 +183,7 @@ class LLM:
     @property
     def caution(self) -> str:
         """What should be known of this model before it is asked; mostly ""."""
-        return NO_TEMPLATE if NO_TEMPLATE in self.plan.reasons else ""
+        return caution_of(self.tokenizer)
 
     @property
     def backend(self) -> str:
@@ -211,8 +210,8 @@ class LLM:
         """Shrink or grow the pool, so that this much of the machine's memory is free as it is used now."""
 
         def resize(engine: Engine) -> None:
-            kinds = SERVED if self.runner.ops.device.type != PROCESSOR else (PROCESSOR,)
-            room = engine.held_bytes + detect(served=kinds).memory_available - num_bytes
+            device = detect() if self.runner.ops.device.type != PROCESSOR else detect_processor()
+            room = engine.held_bytes + device.memory_available - num_bytes
             engine.resize(room if num_bytes else None)
 
         self.service.between_steps(resize)
@@ -220,9 +219,10 @@ class LLM:
     def _warm_up(self) -> None:
         """Compile or load every kernel, render the template once, and see that tokens come out."""
         try:
-            for part in chain.from_iterable(map(self.submit, _PROBES)):
-                if isinstance(part, Finish) and part.reason is FinishReason.ERROR:
-                    raise EngineError(part.error)
+            for probe in _PROBES:
+                for part in self.submit(probe):
+                    if isinstance(part, Finish) and part.reason is FinishReason.ERROR:
+                        raise EngineError(part.error)
         except BaseException:
             self.close()
             raise
@@ -236,3 +236,8 @@ class LLM:
         if self.cache:
             self.cache.close()
         self.runner.close()
+
+
+def caution_of(tokenizer: Tokenizer) -> str:
+    """See LLM.caution."""
+    return NO_TEMPLATE if tokenizer.chat_template is None else ""

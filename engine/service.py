@@ -88,10 +88,7 @@ class EngineService:
     def submit(self, sequence: Sequence) -> JobStream:
         """Take a sequence whose `request` is a Job. Raises PromptTooLong or EngineStopped at once."""
         self._engine.scheduler.admit(sequence)
-        with self._door:
-            if self._closed or self._fault:
-                raise EngineStopped(self._fault or "The engine is closed; it takes nothing more.")
-            self._commands.put(lambda: self._add(sequence))
+        self._put(lambda: self._add(sequence))
         cancel = partial(self._commands.put, partial(self._cancel, sequence.id))
         return JobStream(sequence, cancel)
 
@@ -118,14 +115,18 @@ class EngineService:
             except Exception as error:
                 answer.set_exception(error)
 
-        with self._door:
-            if self._closed or self._fault:
-                raise EngineStopped(self._fault or "The engine is closed; it takes nothing more.")
-            self._commands.put(run)
+        self._put(run)
         try:
             return answer.result(STALL_S)
         except TimeoutError:
             raise EngineStopped(f"The engine has not finished a step for {STALL_S:.0f} s.") from None
+
+    def _put(self, command: Callable[[], None]) -> None:
+        """Hand it to the engine's thread. Raises EngineStopped."""
+        with self._door:
+            if self._closed or self._fault:
+                raise EngineStopped(self._fault or "The engine is closed; it takes nothing more.")
+            self._commands.put(command)
 
     def close(self) -> None:
         """Cancel what runs and end the thread."""
@@ -216,7 +217,6 @@ class EngineService:
             prompt_tokens=sequence.num_prompt,
             cached_tokens=sequence.num_cached,
             completion_tokens=job.num_answer,
-            queue_s=max(0.0, (sequence.started or now) - job.submitted),
             first_token_s=max(0.0, job.first_token - job.submitted) if job.first_token else 0.0,
             tokens_per_s=more / since if job.first_token and more > 0 and since > 0 else 0.0,
         )

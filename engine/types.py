@@ -5,7 +5,7 @@ Frozen dataclasses, standard library only. Times are in seconds, sizes in bytes,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Protocol
@@ -64,6 +64,14 @@ class Split:
         return Split(thoughts.strip(), answer.lstrip(), not mark)
 
 
+def check_limits(settings: object, limits: Mapping[str, tuple[float, float]]) -> None:
+    """Raises BadRequest for a number outside its (least, most); None is left open."""
+    for name, (least, most) in limits.items():
+        value = getattr(settings, name)
+        if value is not None and not least <= value <= most:  # so it is with NaN
+            raise BadRequest(f"{name} is {value:,}; it must lie between {least:,} and {most:,}.")
+
+
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
     """How the next token is chosen.
@@ -85,10 +93,7 @@ class SamplingParams:
     ignore_eos: bool = False  # for benchmarks
 
     def __post_init__(self) -> None:
-        for name, (least, most) in LIMITS.items():
-            value = getattr(self, name)
-            if value is not None and not least <= value <= most:  # so it is with NaN
-                raise BadRequest(f"{name} is {value:,}; it must lie between {least:,} and {most:,}.")
+        check_limits(self, LIMITS)
         if self.seed is not None and not -(2**63) <= self.seed < 2**64:
             raise BadRequest(f"seed is {self.seed}; it must fit 64 bits.")
         if len(self.stop) > MAX_STOPS:
@@ -98,6 +103,11 @@ class SamplingParams:
                 raise BadRequest(
                     f"A stop string has {length:,} characters; it must have 1 to {MAX_STOP_LENGTH}."
                 )
+
+    @property
+    def has_penalties(self) -> bool:
+        """Whether what an answer said so far changes its next token."""
+        return (self.repetition_penalty, self.frequency_penalty, self.presence_penalty) != (1, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +145,6 @@ class Usage:
     prompt_tokens: int = 0
     cached_tokens: int = 0  # of the prompt, served from the prefix cache
     completion_tokens: int = 0
-    queue_s: float = 0.0  # from submit to the first step that held it
     first_token_s: float = 0.0  # from submit to the first token
     tokens_per_s: float = 0.0  # of the answer, after its first token
 

@@ -52,19 +52,16 @@ if TYPE_CHECKING:
         pack_nibbles as pack_nibbles,
     )
 
-_HOMES = {
-    **dict.fromkeys(("Activation", "Draw", "Experts", "ForwardBatch", "KVLayer"), "ops"),
-    **dict.fromkeys(("head_bytes", "read_pool"), "pages"),
-    **dict.fromkeys(("fetch", "send"), "transfer"),
-    "cache_folder": "triton.cache",
-    "physical_cores": "cores",
-    **dict.fromkeys(("Norm", "Ops", "Packed", "Rope", "Sampler", "Storage", "Stored"), "ops"),
-    **dict.fromkeys(("Dense", "Fp8", "Int2K", "Int3K", "Int4", "Int4K"), "weights"),
-    **dict.fromkeys(("Int4T", "Int4Z"), "weights"),
-    **dict.fromkeys(
-        ("Int5", "Int5K", "Int6", "Int8", "Matrix", "Pieces", "Weight", "pack_nibbles"), "weights"
-    ),
+_NAMES = {
+    "ops": "Activation Draw Experts ForwardBatch KVLayer Norm Ops Packed Rope Sampler Storage Stored",
+    "weights": "Dense Fp8 Int2K Int3K Int4 Int4K Int4T Int4Z Int5 Int5K Int6 Int8 Matrix Pieces Weight "
+    "pack_nibbles",
+    "pages": "head_bytes read_pool",
+    "transfer": "fetch send",
+    "cores": "physical_cores",
+    "triton.cache": "cache_folder",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 # what each backend may be told
 OPTIONS = {
     "numba": ("threads", "portable", "kv_dtype"),

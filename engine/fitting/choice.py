@@ -60,7 +60,7 @@ FORMATS = {
     "GGUF Q4_1": Format(11, (5, 6.56), card=(5, 9)),
     "GGUF Q4_0": Format(12, (4.5, 6.56), (5, 6.56), (4.5, 9)),
 }
-# What bf16 becomes when it is loaded (precision.py); processors have none that is not int8.
+# What bf16 becomes when it is loaded (precision.py); on a processor none is int8 as well.
 MADE = {
     "none": Format(2, (16, 16), (8.5, 8.5)),
     "int8": Format(2, (16, 16), (8.5, 8.5), (8.5, 16)),

@@ -85,6 +85,11 @@ def detect(
     return choose_device(machine, served)
 
 
+def detect_processor() -> DeviceFacts:
+    """The processor alone, with the machine's memory that is free at this moment. Looks at no card."""
+    return detect(served=())
+
+
 def has_driver() -> bool:
     """Whether there is a driver of a card that kernels are for: a look at the file system."""
     return any(Path(file).exists() for file in DRIVERS)

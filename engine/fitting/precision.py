@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from ..config import MADE_ELSEWHERE, EngineConfig
 from ..errors import ModelTooLarge, UnsupportedModel
-from .memory_plan import MemoryFacts, MemoryPlan, ModelFacts, in_words, plan_memory
+from .memory_plan import USUAL_CONTEXT, MemoryFacts, MemoryPlan, ModelFacts, in_words, plan_memory
 
 PRECISIONS = ("none", "int8", "int4")  # best first: as they are, and what they are made into
-ENOUGH = 8192  # tokens of one chat; a longer context is no reason for a lower precision
+ENOUGH = USUAL_CONTEXT  # tokens of one chat; a longer context is no reason for a lower precision
 
 Facts = Callable[[str], ModelFacts]  # of the model in one of PRECISIONS
 Fit = tuple[str, ModelFacts, MemoryPlan]

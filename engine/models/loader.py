@@ -34,7 +34,7 @@ def load_decoder(
     ops: Ops,
     max_positions: int,
     on_progress: Callable[[float], None],
-    quantization: str = "auto",
+    quantization: str = "none",
     cache: PackedCache | None = None,
 ) -> Decoder | Fallback:
     """Read, convert and pack every matrix, on all cores; beside what is packed, one for each core is in

@@ -23,7 +23,7 @@ from ..models import ModelConfig
 from .give_back import can_give_back, give_back
 
 
-class BlockCopy:
+class BlockContents:
     """Called, it waits until the copy is here, and gives it. Any thread may call."""
 
     def __init__(self, fetched: Callable[[], Tensor]) -> None:
@@ -60,9 +60,9 @@ class KVCache:
             given += give_back(pool.data_ptr() + begin * size, (end - begin) * size)
         return given
 
-    def read_block(self, kind: int, block: int) -> BlockCopy:
+    def read_block(self, kind: int, block: int) -> BlockContents:
         """A copy of all that a block holds after what the device was given so far. Waits for nothing."""
-        return BlockCopy(fetch(self._bytes(kind, block)))
+        return BlockContents(fetch(self._bytes(kind, block)))
 
     def write_block(self, kind: int, block: int, contents: bytes | bytearray | memoryview) -> None:
         """Let a block hold what was read, in the order of the device's work. Waits for nothing."""

@@ -22,7 +22,7 @@ from ..models import Buffers, Model
 from ..scheduling.plan import UNKNOWN, Plan, PlanItem
 from ..scheduling.sequence import Sequence
 from .batch import BatchWriter, card_of, is_sound, make_batch
-from .device_sampler import DeviceSampler, HostSampler, Sampled
+from .drawing import BackendSampler, HostSampler, Sampled
 from .fault_place import find_fault
 from .graphs import recorded
 from .kv_cache import make_kv_cache
@@ -72,7 +72,7 @@ class Runner:
         slots = plan.max_num_seqs
         sampler = ops.sampler(plan.max_rows, model.config.vocab_size, slots)
         self._sampler = (
-            DeviceSampler(sampler, self.logits, sample_item, slots)
+            BackendSampler(sampler, self.logits, sample_item, slots)
             if sampler
             else HostSampler(self.logits, sample_item)
         )
@@ -153,7 +153,7 @@ class Runner:
         return EngineError(f"{error} What was no number came out of: {place}." if place else str(error))
 
     def close(self) -> None:
-        """Stop the backend's threads and let go of the memory."""
+        """Stop the backend's threads."""
         self.ops.close()
 
 

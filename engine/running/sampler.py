@@ -79,7 +79,7 @@ def penalize(logits: np.ndarray, row: SamplingRow) -> np.ndarray:
     the answer.
     """
     params = row.params
-    if params.repetition_penalty == 1 and params.frequency_penalty == 0 and params.presence_penalty == 0:
+    if not params.has_penalties:
         return logits
     logits = logits.copy()
     if params.repetition_penalty != 1:

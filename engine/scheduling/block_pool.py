@@ -183,7 +183,7 @@ class BlockPool:
         carried = self._chains.get(block)
         return block if carried is not None and chain.same(carried) else PADDING
 
-    def forget(self, block: int) -> None:
+    def unregister(self, block: int) -> None:
         """It carries no prefix any more: someone is about to write to it."""
         if chain := self._chains.pop(block, None):
             del self._blocks[chain.chain_hash]
@@ -227,7 +227,7 @@ class BlockPool:
         for chain_hash in hashes:
             if (block := self.block_of(chain_hash)) in self._cached:
                 del self._cached[block]
-                self.forget(block)
+                self.unregister(block)
                 self._free.append(block)
 
     @property
@@ -250,7 +250,7 @@ class BlockPool:
     def _give_up(self, block: int) -> None:
         if self.on_give_up and (chain := self._chains.get(block)):
             self.on_give_up(block, chain)
-        self.forget(block)
+        self.unregister(block)
 
     def check(self, tables: Iterable[Iterable[int]]) -> None:
         """Verify all counts against the block tables of everyone who holds blocks. For tests: O(blocks)."""

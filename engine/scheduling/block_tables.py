@@ -131,7 +131,7 @@ class BlockTables:
                 copies.append(BlockCopy(kind, shared, table[index]))
                 pool.release(shared)
             elif index < len(table):
-                pool.forget(table[index])  # one who shared it filled it in another way, and has gone
+                pool.unregister(table[index])  # one who shared it filled it in another way, and has gone
             table.extend(pool.acquire() for _ in range(self._num_blocks(end) - len(table)))
         return copies
 

@@ -93,7 +93,8 @@ class Scheduler:
         self.waiting.append(seq)
 
     def fork(self, parent: Sequence, child: Sequence, now: float) -> None:
-        """Add a sequence that begins like `parent` and shares its blocks, also the one not full yet.
+        """Add a sequence that begins like `parent` and shares its blocks, also the one not full yet: for
+        several answers to one prompt. Nobody but tests asks for that yet.
 
         Where the parent does not run any more, or there is no seat, the child waits like any other.
         """
@@ -181,7 +182,7 @@ class Scheduler:
             drafts = tuple(guesses[: self.tables.slack(seq, end)]) if guesses else ()
             if drafts:
                 copies += self.tables.grow(seq, end + len(drafts))
-            items.append(self._launch(seq, num_tokens, drafts))
+            items.append(self._plan_item(seq, num_tokens, drafts))
         return Plan(tuple(items), tuple(copies), now)
 
     def _take_in(self, seq: Sequence, now: float) -> bool:
@@ -227,7 +228,7 @@ class Scheduler:
             limits.append((seq, min(self.tables.room(seq), seq.max_length - end) - 1 if known else 0))
         return self._propose(limits)
 
-    def _launch(self, seq: Sequence, num_tokens: int, drafts: tuple[int, ...]) -> PlanItem:
+    def _plan_item(self, seq: Sequence, num_tokens: int, drafts: tuple[int, ...]) -> PlanItem:
         start, end = seq.num_scheduled, seq.num_scheduled + num_tokens
         known = seq.tokens[start:end]
         unknown = [UNKNOWN] * (num_tokens - len(known))
@@ -249,7 +250,7 @@ class Scheduler:
         self._committed = now
         progress = []
         for item, token_ids in zip(plan.items, sampled, strict=True):
-            seq = self._land(item)
+            seq = self._count_back(item)
             if seq.finish_reason is None:
                 progress.append(self._advance(item, token_ids))
             self._settle(seq)
@@ -258,12 +259,12 @@ class Scheduler:
     def discard(self, plan: Plan) -> None:
         """A step did not run: those in it start over. A later one in flight has to be discarded as well."""
         for item in plan.items:
-            seq = self._land(item)
+            seq = self._count_back(item)
             if seq in self.running:
                 self._preempt(seq)
             self._settle(seq)
 
-    def _land(self, item: PlanItem) -> Sequence:
+    def _count_back(self, item: PlanItem) -> Sequence:
         item.sequence.num_in_flight -= 1
         item.sequence.num_awaited -= item.samples
         return item.sequence

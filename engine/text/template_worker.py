@@ -1,11 +1,11 @@
-"""Renders a chat template in a process of its own (`python -m engine.text.template_worker`, JSON on pipes).
+"""Renders a chat template in a process of its own (started as a file by templates.py, JSON on pipes).
 
 A template comes with a model file and is not trusted. Jinja's sandbox keeps it from code and files; this
 process keeps its cost away from the program: memory is limited where the system can do that, output is
 capped, and the parent ends the process when a render takes long (templates.py). A template finds what
 transformers' apply_chat_template gives it, but not the clock. Imports the standard library and jinja2 only.
 First line in: {"template", "bos_token", "eos_token", "memory", "output", "seconds"}, answered {"ready"}.
-Then for each render {"messages", "date", "add_generation_prompt"} in, {"text"} or {"error"} out, to the end
+Then for each render {"messages", "date"} in, {"text"} or {"error"} out, to the end
 of input.
 """
 
@@ -74,7 +74,7 @@ def render(template: Template, request: dict[str, Any], setup: dict[str, Any]) -
     parts, length = [], 0
     for part in template.generate(
         messages=request["messages"],
-        add_generation_prompt=request["add_generation_prompt"],
+        add_generation_prompt=True,
         bos_token=setup["bos_token"],
         eos_token=setup["eos_token"],
         tools=None,

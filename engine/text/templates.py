@@ -68,10 +68,10 @@ class TemplateRenderer:
         bos, eos = tokenizer.text_of(tokenizer.bos_id), tokenizer.text_of(tokenizer.eos_id)
         return cls(tokenizer.chat_template, bos, eos)
 
-    def render(self, turns: Sequence[Turn], date: str, add_generation_prompt: bool = True) -> str:
+    def render(self, turns: Sequence[Turn], date: str) -> str:
         """The conversation as the template writes it; date (ISO) is what it takes for today."""
         short = sum(len(content) for _, content in turns) <= CACHED_LENGTH
-        return (self._cached if short else self._render)(tuple(turns), date, add_generation_prompt)
+        return (self._cached if short else self._render)(tuple(turns), date)
 
     def start(self) -> None:
         """Start the helper ahead of the first render; does not wait for it."""
@@ -83,9 +83,9 @@ class TemplateRenderer:
         with self._lock:
             self._stop()
 
-    def _render(self, turns: tuple[Turn, ...], date: str, add_generation_prompt: bool) -> str:
+    def _render(self, turns: tuple[Turn, ...], date: str) -> str:
         messages = [{"role": role, "content": content} for role, content in turns]
-        request = {"messages": messages, "date": date, "add_generation_prompt": add_generation_prompt}
+        request = {"messages": messages, "date": date}
         with self._lock:
             answer = json.loads(self._ask(_line(request)))
         if "text" not in answer:

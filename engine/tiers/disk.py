@@ -105,8 +105,6 @@ class Disk:
         for pool in (self._writer, self._reader):
             pool.shutdown(cancel_futures=True)
 
-    # ---- from here on: the two threads
-
     def _open(self) -> None:
         try:
             self._places = self._store.places(self._seal.identity)
@@ -118,6 +116,19 @@ class Disk:
                 self._store.clear()
         self._submit(self._store.sweep)
         self._reader.submit(self._measure)
+
+    def _submit(self, work: Callable[..., object], *args: object) -> None:
+        def done() -> None:
+            try:
+                work(*args)
+                self.totals = self._store.totals()
+            except FAILED as error:
+                log.warning("Blocks on the disk, %s: %s.", self._store.folder, error)
+
+        with contextlib.suppress(RuntimeError):  # it is closed
+            self._writer.submit(done)
+
+    # ---- from here on: the two threads
 
     def _measure(self) -> None:
         """Learn from the youngest segment how long a block takes."""
@@ -135,17 +146,6 @@ class Disk:
         if size:
             rate = size / max(time.perf_counter() - began, 1e-6)
             self.bytes_per_s = rate if self.bytes_per_s == FIRST_GUESS else (self.bytes_per_s + rate) / 2
-
-    def _submit(self, work: Callable[..., object], *args: object) -> None:
-        def done() -> None:
-            try:
-                work(*args)
-                self.totals = self._store.totals()
-            except FAILED as error:
-                log.warning("Blocks on the disk, %s: %s.", self._store.folder, error)
-
-        with contextlib.suppress(RuntimeError):  # it is closed
-            self._writer.submit(done)
 
     def _write(self, blocks: list[Block]) -> None:
         size = sum(block.num_bytes for block in blocks)

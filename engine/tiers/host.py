@@ -66,11 +66,6 @@ class Host:
         for key in [key for key in self._blocks if key[1] in gone]:
             self._remove(key)
 
-    def clear(self) -> None:
-        """Away with all."""
-        self._blocks.clear()
-        self.num_bytes = 0
-
     def _take(self, kind: int, chain: Chain) -> Contents | None:
         if not self.has(kind, chain):
             return None

@@ -69,7 +69,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return wait
 
-    monkeypatch.setattr("engine.running.device_sampler.fetch", fetch)
+    monkeypatch.setattr("engine.running.drawing.fetch", fetch)
     return counts
 
 

@@ -100,7 +100,7 @@ def test_a_block_about_to_be_written_is_forgotten() -> None:
     (chain,) = chain_of((1, 2, 3, 4))
     block = pool.acquire()
     pool.register(block, chain)
-    pool.forget(block)
+    pool.unregister(block)
     assert pool.lookup(chain) == PADDING
     pool.check([[block]])
 
@@ -207,7 +207,7 @@ def test_check_sees_each_kind_of_damage() -> None:
         lambda pool, tables: pool._free.append(pool._free[0]),
         lambda pool, tables: pool._free.append(1),
         lambda pool, tables: pool._cached.popitem(),
-        lambda pool, tables: pool.forget(2),
+        lambda pool, tables: pool.unregister(2),
         lambda pool, tables: pool._blocks.popitem(),
         lambda pool, tables: pool._chains.popitem(),
         lambda pool, tables: pool._refs.__setitem__(1, 2),

@@ -36,7 +36,7 @@ def test_a_prefix_must_have_every_block_of_a_full_kind() -> None:
     first, second, *_ = seq.block_tables[0]
     tables.release(seq)
     assert tables.prefix(sequence(tables, 20)) == ([first, second, *seq_tail(tables)],)
-    tables.pools[0].forget(tables.pools[0].share(second))
+    tables.pools[0].unregister(tables.pools[0].share(second))
     assert tables.prefix(sequence(tables, 20)) == ([first],)
 
 
@@ -55,7 +55,7 @@ def test_of_a_window_only_the_blocks_it_looks_at() -> None:
     full, window = tables.prefix(sequence(tables, 21))
     assert len(full) == len(window) == 5 and window[:3] == [PADDING] * 3 and PADDING not in window[3:]
     # without the newest of the window's blocks the prefix ends where an older pair is still there
-    tables.pools[1].forget(tables.pools[1].share(window[4]))
+    tables.pools[1].unregister(tables.pools[1].share(window[4]))
     assert [len(table) for table in tables.prefix(sequence(tables, 21))] == [4, 4]
 
 

@@ -60,7 +60,7 @@ def test_with_a_window_a_prefix_needs_only_its_last_blocks() -> None:
     machine.finish()
     window = machine.pools[1]
     for block in list(window._cached)[:6]:  # the oldest slid out first
-        window.forget(block)
+        window.unregister(block)
         del window._cached[block]
         window._free.append(block)
     again = machine.add([*range(40), 1], 1)

@@ -51,16 +51,14 @@ def test_as_transformers_renders_it(name: str, starter_model: Path) -> None:
     template = known.get(name) or starter_tokenizer(starter_model).chat_template
     renderer = TemplateRenderer(template, "<s>", "</s>")
     for turns in (DIALOGUE, [SYSTEM, *DIALOGUE], DIALOGUE[:1]):
-        for asks in (True, False):
-            expected = render_jinja_template(
-                [[{"role": role, "content": content} for role, content in turns]],
-                chat_template=template,
-                add_generation_prompt=asks,
-                bos_token="<s>",
-                eos_token="</s>",
-            )[0][0]
-            now = time.strftime("%Y-%m-%d")
-            assert renderer.render(turns, now, asks) == expected
+        expected = render_jinja_template(
+            [[{"role": role, "content": content} for role, content in turns]],
+            chat_template=template,
+            add_generation_prompt=True,
+            bos_token="<s>",
+            eos_token="</s>",
+        )[0][0]
+        assert renderer.render(turns, time.strftime("%Y-%m-%d")) == expected
     renderer.close()
 
 

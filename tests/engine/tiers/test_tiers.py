@@ -224,7 +224,7 @@ def test_the_host_gives_up_the_oldest() -> None:
     assert [host.has(0, chain) for chain in chains] == [True, True, False]
     put(2, 100)  # larger than all of it
     assert not host.has(0, chains[2]) and host.load([(0, chains[2])]).result() == [None]
-    host.clear()
+    host.forget([chain.chain_hash for chain in chains])
     assert host.num_bytes == host.num_blocks == 0
 
 

@@ -1,9 +1,9 @@
-"""Tokens drawn on the card: what comes to the host of a step is a token a row, not a vocabulary a row.
+"""A step's tokens, drawn from its logits: by the backend where they lie, or here in numpy.
 
-The same tokens as sampler.py draws, from the same (seed, position). Drawing stands in the card's line behind
-the forward pass; the tokens stay there for the next step, and whoever wants them here waits for them. Answers
-with penalties have their counts on the card, in a slot each. Rows of drafts with penalties are the host's:
-each looks at the tokens of those before it.
+The same tokens either way, from the same (seed, position). Processors draw with their threads; a card in its
+line, behind the forward pass, so that a token a row comes to the host, not a vocabulary a row. The tokens
+stay there for the next step, and whoever wants them here waits for them. Answers with penalties have their
+counts there, in a slot each. Rows of drafts with penalties are drawn here: each looks at those before it.
 """
 
 from __future__ import annotations
@@ -28,18 +28,13 @@ OnHost = Callable[[np.ndarray, PlanItem, Seq[int]], Sampled]  # rows of logits; 
 GREEDY = Draw(0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0, -1, 0.0)
 
 
-def has_penalties(params: SamplingParams) -> bool:
-    """Whether what an answer said so far changes its next token."""
-    return (params.repetition_penalty, params.frequency_penalty, params.presence_penalty) != (1, 0, 0)
-
-
 def is_for_host(item: PlanItem) -> bool:
     """Whether a row's token depends on those of the rows before it."""
-    return bool(item.drafts) and has_penalties(item.sequence.request.params)
+    return bool(item.drafts) and item.sequence.request.params.has_penalties
 
 
 class HostSampler:
-    """Draws at once, from logits that lie here or are fetched; `draw` does it for one item."""
+    """For the reference: draws at once, from logits that lie here or are fetched; `draw` does it for one."""
 
     def __init__(self, logits: Tensor, draw: OnHost) -> None:
         self._logits, self._draw = logits, draw
@@ -65,8 +60,8 @@ class HostSampler:
         token_ids.copy_(torch.tensor(known))
 
 
-class DeviceSampler:
-    """Draws for the plans of one runner; `on_host` does it for an item whose drafts have penalties."""
+class BackendSampler:
+    """Has the backend draw; `on_host` does it for an item whose drafts have penalties."""
 
     def __init__(self, sampler: Sampler, logits: Tensor, on_host: OnHost, num_slots: int) -> None:
         self._sampler, self._logits, self._on_host = sampler, logits, on_host
@@ -91,7 +86,7 @@ class DeviceSampler:
         fetched = fetch(tokens)
 
         def collect() -> list[Sampled]:
-            drawn = iter(fetched().tolist())  # the step's one wait for the card
+            drawn = iter(fetched().tolist())  # the step's one wait for a card
             each = [[next(drawn) for _ in range(item.samples)] for item in items]
             return [drawn_here.get(at) or _accepted(each[at], item) for at, item in enumerate(items)]
 
@@ -107,12 +102,12 @@ class DeviceSampler:
             return []
         request = item.sequence.request
         params: SamplingParams = request.params
-        if is_for_host(item) or (params.temperature < COLDEST and not has_penalties(params)):
+        if is_for_host(item) or (params.temperature < COLDEST and not params.has_penalties):
             return [GREEDY] * item.samples
-        slot = self._slots.of(item, items) if item.samples and has_penalties(params) else -1
+        slot = self._slots.of(item, items) if params.has_penalties else -1
         numbers = (
             params.temperature, params.top_p, params.min_p, params.repetition_penalty,
-            params.frequency_penalty, params.presence_penalty, params.top_k or 0, slot,
+            params.frequency_penalty, params.presence_penalty, params.top_k, slot,
         )  # fmt: skip
         return [
             Draw(*numbers, uniform(request.seed, position))
@@ -121,7 +116,7 @@ class DeviceSampler:
 
 
 class Slots:
-    """Whose counts lie where on the card, and how many tokens they have taken in."""
+    """Whose counts lie where, and how many tokens they have taken in."""
 
     def __init__(self, sampler: Sampler, num_slots: int) -> None:
         self._sampler = sampler
@@ -150,12 +145,8 @@ class Slots:
 
 
 def _accepted(tokens: Seq[int], item: PlanItem) -> Sampled:
-    kept: list[int] = []
-    for token, draft in zip(tokens, (*item.drafts, None)):
-        if token < 0:
-            where = f"for the token at position {item.first_position + len(kept)}"
-            return NotFinite(f"The model computed no number {where}; it was stopped.")
-        kept.append(token)
-        if token != draft:
-            break
+    kept = item.accepted(tokens)
+    if kept and kept[-1] < 0:  # no draft is that
+        where = f"for the token at position {item.first_position + len(kept) - 1}"
+        return NotFinite(f"The model computed no number {where}; it was stopped.")
     return kept
