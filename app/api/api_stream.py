@@ -13,16 +13,17 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from engine import Backend, Delta, EngineError, Finish, FinishReason, Request, Stream
+from engine import Backend, Delta, EngineError, Finish, FinishReason, Request, Split, Stream
 
 from ..faults import explain
 from .api_types import error_body, usage
+from .reasoning import Halves
 
 
 class Call:
@@ -83,19 +84,29 @@ class Completion:
             texts.append(part.text)
             part = await self._call.next()
         raise_if_failed(part)
-        message = {"role": "assistant", "content": "".join(texts), "refusal": None}
+        said = Split.of("".join(texts))
+        thoughts = {"reasoning_content": said.thoughts} if said.thoughts else {}
+        message = {"role": "assistant", "content": said.answer, "refusal": None, **thoughts}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": str(part.reason)}
         return {"object": "chat.completion", **self._facts, "choices": [choice], "usage": usage(part.usage)}
 
     async def chunks(self, part: Delta | Finish, with_usage: bool) -> AsyncIterator[str]:
         """Server-sent events; `part` is the answer's first part."""
-        nothing = {"usage": None} if with_usage else {}
+        nothing, halves = {"usage": None} if with_usage else {}, Halves()
+
+        def more(halves: tuple[str, str]) -> Iterator[str]:
+            for name, text in zip(("reasoning_content", "content"), halves, strict=True):
+                if text:
+                    yield self._chunk({name: text}, None, nothing)
+
         yield self._chunk({"role": "assistant", "content": ""}, None, nothing)
         try:
             while isinstance(part, Delta):
-                if part.text:
-                    yield self._chunk({"content": part.text}, None, nothing)
+                for chunk in more(halves.push(part.text)):
+                    yield chunk
                 part = await self._call.next()
+            for chunk in more(halves.finish()):
+                yield chunk
             raise_if_failed(part)
             yield self._chunk({}, str(part.reason), nothing)
             if with_usage:

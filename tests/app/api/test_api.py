@@ -148,6 +148,15 @@ def test_a_stream(api: Api) -> None:
     assert "usage" not in events(api.chat(stream=True).text)[-1]
 
 
+def test_thoughts_have_a_field_of_their_own(api: Api) -> None:
+    api.model.answer = lambda request: "<think> two and two </think> Four."
+    message = api.chat().json()["choices"][0]["message"]
+    assert (message["reasoning_content"], message["content"]) == ("two and two", "Four. ")
+    _, *parts, _ = events(api.chat(stream=True).text)
+    deltas = [part["choices"][0]["delta"] for part in parts]
+    assert deltas == [*({"reasoning_content": w} for w in ("two", " and", " two")), {"content": "Four. "}]
+
+
 def test_a_stream_comes_as_it_is_made(api: Api) -> None:
     api.model.answer = lambda request: None
     api.model.new.queue.clear()
