@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .checkpoints.files import name_of as name_of
+    from .checkpoints.files import is_safe_name as is_safe_name, name_of as name_of
     from .config import (
         LEAST_CONTEXT as LEAST_CONTEXT,
         LIMITS as LIMITS,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .fitting.borrowed import BORROWED as BORROWED, can_borrow as can_borrow
     from .fitting.choice import (
         FORMATS as FORMATS,
+        USABLE as USABLE,
         Choice as Choice,
         Fit as Fit,
         ModelShape as ModelShape,
@@ -83,11 +84,11 @@ _NAMES = {
     "types": "THINKS THOUGHT Split FinishReason Priority SamplingParams Message Request Usage Delta Finish "
     "Stream Backend EngineStats Estimate",
     "config": "LEAST_CONTEXT LIMITS EngineConfig QUANTIZATIONS",
-    "checkpoints.files": "name_of",
+    "checkpoints.files": "is_safe_name name_of",
     "fitting.memory_plan": "KindFacts MemoryPlan in_words",
     "fitting.abilities": "DeviceFacts",
     "fitting.borrowed": "BORROWED can_borrow",
-    "fitting.choice": "FORMATS Choice Fit ModelShape choose_variant not_served",
+    "fitting.choice": "FORMATS USABLE Choice Fit ModelShape choose_variant not_served",
     "fitting.device": "detect read_speed",
     "inspection": "Inspection inspect_checkpoint shape_of",
     "fitting.inventory": "Tensors",

@@ -33,8 +33,9 @@ from .scheduling.sequence import Sequence
 from .service import EngineService, Job, JobStream
 from .text.detokenizer import Detokenizer
 from .text.prompt import build_prompt
-from .text.reply_start import start_reply
+from .text.reply_start import ReplyStart, start_reply
 from .text.templates import TemplateRenderer
+from .text.text_prompt import text_prompt
 from .text.tokenizer import Tokenizer, well_formed
 from .tiers.opening import open_tiers, swap_space
 from .tiers.tiers import Tiers
@@ -138,15 +139,22 @@ class LLM:
         return self.plan.context_length
 
     def submit(self, request: Request) -> JobStream:
-        """Start to answer. Raises BadRequest, PromptTooLong, TemplateError or EngineStopped."""
+        """Start to answer, or to go on with a text. Raises BadRequest, PromptTooLong, TemplateError or
+        EngineStopped.
+        """
         submitted = time.monotonic()
-        start = start_reply(self.tokenizer, request, partial(self.prompt, date=request.date))
+        if request.text is not None:
+            prompt = text_prompt(self.tokenizer, request.text, request.suffix, self.context_length)
+            start, turn_ends = ReplyStart(prompt, 0, (), ""), ()
+        else:
+            start = start_reply(self.tokenizer, request, partial(self.prompt, date=request.date))
+            turn_ends = self.renderer.turn_ends
         params, longest = request.sampling, request.sampling.max_tokens
         if request.shorten and longest and longest > self.context_length - len(start.prompt):
             longest = None  # up to the end of the context, which is sooner
         seed = params.seed if params.seed is not None else secrets.randbits(63)
         own = start.prompt[len(start.prompt) - start.num_own :]
-        detokenizer = Detokenizer(self.tokenizer, (*params.stop, *self.renderer.turn_ends), own)
+        detokenizer = Detokenizer(self.tokenizer, (*params.stop, *turn_ends), own)
         job = Job(params, seed, detokenizer, submitted, self.tokenizer.fingerprint, num_given=start.num_own)
         if start.new_ids:
             job.answers.put(Delta(start.text, start.new_ids))

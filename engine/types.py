@@ -136,6 +136,8 @@ class Request:
     shorten: bool = False  # max_tokens gives way to a long prompt; else what does not fit is refused
     continue_last: bool = False  # the last message is a reply that is not finished: it goes on
     begin: str = ""  # what the answer begins or goes on with, as if the model had written it
+    text: str | None = None  # instead of messages: to be gone on with as it is
+    suffix: str | None = None  # what should follow the answer to `text`, for models that fill holes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""The API: GET /v1/models, POST /v1/chat/completions (whole or as a stream), GET /health, in OpenAI's form.
+"""The API in OpenAI's form: GET /v1/models, POST /v1/chat/completions and /v1/completions, whole or as
+streams; and GET /health.
 
 Who may ask was decided by the guard, which leaves the owner in scope["state"]; chats on the page and each
 API key share prefixes only among themselves. Any model of this machine may be asked; one not in memory is
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -25,7 +27,6 @@ from engine import (
     EngineStopped,
     Priority,
     PromptTooLong,
-    Request as EngineRequest,
     TemplateError,
 )
 
@@ -36,7 +37,8 @@ from ..models.model_usage import settings_for
 from ..services import ApiServices
 from ..settings import Settings
 from .api_stream import Call, Completion, Events, raise_if_failed
-from .api_types import ChatCompletionRequest, error_body, first_complaint
+from .api_types import ChatCompletionRequest, CompletionRequest, error_body, first_complaint
+from .forms import ChatForm, Form, TextForm
 
 T = TypeVar("T")
 MAX_REQUESTS = 256  # that run or wait at one time
@@ -83,6 +85,7 @@ def api_routes(services: ApiServices) -> list[BaseRoute]:
         Route("/v1/models", _answered(api.models), methods=["GET"]),
         Route("/v1/models/{id}", _answered(api.model), methods=["GET"]),
         Route("/v1/chat/completions", _answered(api.chat), methods=["POST"]),
+        Route("/v1/completions", _answered(api.complete), methods=["POST"]),
         Route("/v1/{path:path}", _answered(api.nothing), methods=METHODS),
     ]
 
@@ -153,14 +156,22 @@ class _Api:
         return id
 
     async def chat(self, request: Request) -> Response:
+        return await self._answer(request, ChatCompletionRequest, ChatForm())
+
+    async def complete(self, request: Request) -> Response:
+        return await self._answer(request, CompletionRequest, TextForm())
+
+    async def _answer(
+        self, request: Request, kind: type[ChatCompletionRequest] | type[CompletionRequest], form: Form
+    ) -> Response:
         try:
-            wanted = ChatCompletionRequest.model_validate_json(await request.body())
+            wanted = kind.model_validate_json(await request.body())
         except ValidationError as error:
             param, message = first_complaint(error)
             raise ApiError(400, message, param or None) from error
         answers = self._here(wanted.model)
-        question = EngineRequest(
-            messages=tuple(message.as_message() for message in wanted.messages),
+        question = replace(
+            wanted.question(),
             sampling=wanted.sampling(settings_for(answers, self.settings).sampling),
             model=answers,
             shorten=wanted.limit is None,
@@ -170,7 +181,7 @@ class _Api:
         if len(self.calls) >= MAX_REQUESTS:
             raise ApiError(429, f"{len(self.calls)} requests run or wait; at most {MAX_REQUESTS} may.")
         call = Call(self.runtime, question, self.calls)
-        completion = Completion(answers, call)
+        completion = Completion(answers, call, form)
         handed_on = False
         try:
             first = await _unless_gone(request, call.next())

@@ -13,17 +13,17 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from engine import Backend, Delta, EngineError, Finish, FinishReason, Request, Split, Stream
+from engine import Backend, Delta, EngineError, Finish, FinishReason, Request, Stream
 
 from ..faults import explain
 from .api_types import error_body, usage
-from .reasoning import Halves
+from .forms import Form, choice
 
 
 class Call:
@@ -73,9 +73,13 @@ class Call:
 class Completion:
     """What the client gets of a call."""
 
-    def __init__(self, model: str, call: Call) -> None:
-        self._call = call
-        self._facts = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
+    def __init__(self, model: str, call: Call, form: Form) -> None:
+        self._call, self._form = call, form
+        self._facts = {
+            "id": f"{form.id}-{secrets.token_hex(12)}",
+            "created": int(time.time()),
+            "model": model,
+        }
 
     async def whole(self, part: Delta | Finish) -> dict[str, Any]:
         """One object, once the answer has ended; `part` is its first part."""
@@ -84,31 +88,28 @@ class Completion:
             texts.append(part.text)
             part = await self._call.next()
         raise_if_failed(part)
-        said = Split.of("".join(texts))
-        thoughts = {"reasoning_content": said.thoughts} if said.thoughts else {}
-        message = {"role": "assistant", "content": said.answer, "refusal": None, **thoughts}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": str(part.reason)}
-        return {"object": "chat.completion", **self._facts, "choices": [choice], "usage": usage(part.usage)}
+        choices = [choice(self._form.whole("".join(texts)), str(part.reason))]
+        return {
+            "object": self._form.whole_object,
+            **self._facts,
+            "choices": choices,
+            "usage": usage(part.usage),
+        }
 
     async def chunks(self, part: Delta | Finish, with_usage: bool) -> AsyncIterator[str]:
         """Server-sent events; `part` is the answer's first part."""
-        nothing, halves = {"usage": None} if with_usage else {}, Halves()
-
-        def more(halves: tuple[str, str]) -> Iterator[str]:
-            for name, text in zip(("reasoning_content", "content"), halves, strict=True):
-                if text:
-                    yield self._chunk({name: text}, None, nothing)
-
-        yield self._chunk({"role": "assistant", "content": ""}, None, nothing)
+        form, nothing = self._form, {"usage": None} if with_usage else {}
+        for each in form.begin():
+            yield self._chunk(each, None, nothing)
         try:
             while isinstance(part, Delta):
-                for chunk in more(halves.push(part.text)):
-                    yield chunk
+                for each in form.push(part.text):
+                    yield self._chunk(each, None, nothing)
                 part = await self._call.next()
-            for chunk in more(halves.finish()):
-                yield chunk
+            for each in form.rest():
+                yield self._chunk(each, None, nothing)
             raise_if_failed(part)
-            yield self._chunk({}, str(part.reason), nothing)
+            yield self._chunk(form.end(), str(part.reason), nothing)
             if with_usage:
                 yield _event({**self._object, "choices": [], "usage": usage(part.usage)})
         except EngineError as error:  # too late for another status
@@ -120,11 +121,10 @@ class Completion:
 
     @property
     def _object(self) -> dict[str, Any]:
-        return {"object": "chat.completion.chunk", **self._facts}
+        return {"object": self._form.part_object, **self._facts}
 
-    def _chunk(self, delta: dict[str, str], finish_reason: str | None, more: dict[str, None]) -> str:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return _event({**self._object, "choices": [choice], **more})
+    def _chunk(self, own: dict[str, Any], finish_reason: str | None, more: dict[str, None]) -> str:
+        return _event({**self._object, "choices": [choice(own, finish_reason)], **more})
 
 
 class Events(StreamingResponse):

@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from engine import Message, SamplingParams, Usage
+from engine import Message, Request, SamplingParams, Usage
 
 MAX_MESSAGES = 4096
+FEW_TOKENS = 16
 # field -> what it may be, because it asks for nothing
 REFUSED: dict[str, tuple[Any, ...]] = {
     "tools": (None, []),
@@ -28,6 +29,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "response_format": (None, {"type": "text"}),
     "modalities": (None, ["text"]),
     "audio": (None,),
+    "echo": (None, False),
     "prediction": (None,),
     "web_search_options": (None,),
 }
@@ -84,15 +86,13 @@ class StreamOptions(_Lenient):
     include_usage: bool = False
 
 
-class ChatCompletionRequest(_Lenient):
-    """POST /v1/chat/completions."""
+class _Asked(_Lenient):
+    """What both kinds of requests may say."""
 
     model: str
-    messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     max_tokens: int | None = None
-    max_completion_tokens: int | None = None
     stop: str | list[str] | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -120,7 +120,7 @@ class ChatCompletionRequest(_Lenient):
     @property
     def limit(self) -> int | None:
         """The longest answer, if the client said."""
-        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+        return self.max_tokens
 
     def sampling(self, defaults: SamplingParams) -> SamplingParams:
         """The engine's parameters: what the client did not say is as in the settings. Raises BadRequest."""
@@ -130,6 +130,46 @@ class ChatCompletionRequest(_Lenient):
         if self.stop is not None:
             given["stop"] = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
         return replace(defaults, **given)
+
+
+class ChatCompletionRequest(_Asked):
+    """POST /v1/chat/completions."""
+
+    messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
+    max_completion_tokens: int | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """The longest answer, by whichever name the client said it."""
+        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+
+    def question(self) -> Request:
+        """For the engine; the rest of it is the caller's."""
+        return Request(tuple(message.as_message() for message in self.messages))
+
+
+class CompletionRequest(_Asked):
+    """POST /v1/completions: a text to go on with, or with a suffix a hole to fill."""
+
+    prompt: str
+    suffix: str | None = None
+
+    @field_validator("prompt", mode="before")
+    @classmethod
+    def _one_text(cls, prompt: Any) -> Any:
+        texts = prompt if isinstance(prompt, list) else [prompt]
+        if len(texts) != 1 or not isinstance(texts[0], str):
+            raise ValueError("one text is taken; no list of several, no token ids.")
+        return texts[0]
+
+    @property
+    def limit(self) -> int:
+        """The longest answer; where the client said nothing, as long as OpenAI's."""
+        return FEW_TOKENS if self.max_tokens is None else self.max_tokens
+
+    def question(self) -> Request:
+        """For the engine; the rest of it is the caller's."""
+        return Request((), text=self.prompt, suffix=self.suffix)
 
 
 def first_complaint(error: ValidationError) -> tuple[str, str]:

@@ -21,13 +21,18 @@ MAX_JSON = 16 << 20  # bytes; a vocabulary's config with 6,000 added tokens has 
 MAX_VALUES = 1 << 18  # commas and brackets: what a parsed value costs beside its text
 
 
+def is_safe_name(name: str) -> bool:
+    """Whether any system takes it as a file's name, without any kind of path in it."""
+    return bool(NAME.fullmatch(name)) and not DEVICES.fullmatch(name)
+
+
 def safe_join(root: Path, name: str) -> Path:
     """The file of that name in the folder `root`; the name comes from a stranger. Raises BadCheckpoint.
 
     Names with any kind of path in them are refused, and so are links that lead out of the folder, except
     into the place where Hugging Face's cache keeps the files of its snapshots.
     """
-    if not NAME.fullmatch(name) or DEVICES.fullmatch(name):
+    if not is_safe_name(name):
         raise BadCheckpoint(f"{root.name} names a file {name[:80]!r}, which no model file may be called.")
     return stays_within(root, root / name)
 

@@ -68,7 +68,7 @@ def build_prompt(
     ids: list[int] = []
 
     def add(text: str, special: bool) -> None:
-        _check_hope(tokenizer, text, special, limit, len(ids))
+        check_hope(tokenizer, text, special, limit, len(ids))
         ids.extend(tokenizer.encode(text, special, ids[-1] if ids else None))
 
     for piece, following in zip(pieces, [*pieces[1:], Piece("")], strict=True):
@@ -98,15 +98,19 @@ def _check(messages: Sequence[Message]) -> None:
     for message in messages:
         if message.role not in ROLES:
             raise BadRequest(f"A message has the role {message.role[:40]!r}; there are {', '.join(ROLES)}.")
-    size = sum(len(message.content) for message in messages)
-    if size > MAX_CHARACTERS:
+    check_size(sum(len(message.content) for message in messages))
+
+
+def check_size(num_characters: int) -> None:
+    """Raises PromptTooLong for more than anybody's context."""
+    if num_characters > MAX_CHARACTERS:
         raise PromptTooLong(
-            f"This conversation has {size:,} characters; at most {MAX_CHARACTERS:,} are taken. "
+            f"This conversation has {num_characters:,} characters; at most {MAX_CHARACTERS:,} are taken. "
             "Shorten it or start a new chat."
         )
 
 
-def _check_hope(tokenizer: Tokenizer, text: str, special: bool, limit: int, count: int) -> None:
+def check_hope(tokenizer: Tokenizer, text: str, special: bool, limit: int, count: int) -> None:
     """To tokenize megabytes takes seconds and a gigabyte: so a long text that can't fit, after `count`
     tokens, is counted in slices and no further than needed. Cut like that it has a few tokens more.
     """

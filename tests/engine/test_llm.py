@@ -323,6 +323,17 @@ def test_a_step_that_hangs_is_told(tiny: LLM, monkeypatch: pytest.MonkeyPatch) -
     assert finish.reason is FinishReason.LENGTH
 
 
+def test_a_text_goes_on_as_it_is(starter: LLM) -> None:
+    greedy = SamplingParams(temperature=0, max_tokens=6, stop=("\n",))
+    *parts, finish = starter.submit(Request((), greedy, text="one, two, three, four,"))
+    assert "".join(part.text for part in parts).startswith(" five, six"), parts
+    assert finish.usage.prompt_tokens == len(
+        starter.tokenizer.encode("one, two, three, four,", special=False)
+    )
+    with pytest.raises(BadRequest, match="not made to fill in"):
+        starter.submit(Request((), greedy, text="one,", suffix="three"))
+
+
 def test_all_memory_of_a_closed_model_goes_with_its_last_name(tiny_path: Path) -> None:
     llm = LLM.load(tiny_path, SMALL)
     list(llm.submit(ask("hello")))

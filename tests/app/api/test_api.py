@@ -56,6 +56,9 @@ class Api:
         body = {"model": "fake", "messages": HELLO, **fields}
         return self.client.post("/v1/chat/completions", json=body)
 
+    def complete(self, **fields: Any) -> httpx.Response:
+        return self.client.post("/v1/completions", json={"model": "fake", "prompt": "hello", **fields})
+
     def raw(self, body: bytes | str) -> httpx.Response:
         return self.client.post("/v1/chat/completions", content=body)
 
@@ -146,6 +149,43 @@ def test_a_stream(api: Api) -> None:
     assert all(each["usage"] is None for each in (first, *words, last))
     assert len({(each["id"], each["object"]) for each in (first, *words, last, cost)}) == 1
     assert "usage" not in events(api.chat(stream=True).text)[-1]
+
+
+def test_a_text_goes_on(api: Api) -> None:
+    api.model.answer = lambda request: f"<think> {request.text} {request.suffix}"
+    answer = api.complete(suffix="world", stop=["."], top_p=0.5)
+    body, (stream,) = answer.json(), api.model.streams
+    assert answer.status_code == 200 and body["object"] == "text_completion" and body["model"] == "fake"
+    assert body["id"].startswith("cmpl-") and body["usage"]["completion_tokens"]
+    (choice,) = body["choices"]
+    assert choice == {"index": 0, "text": "<think> hello world ", "logprobs": None, "finish_reason": "stop"}
+    asked, sampling = stream.request, stream.request.sampling
+    assert (asked.messages, asked.text, asked.suffix, asked.model) == ((), "hello", "world", "fake")
+    assert (sampling.max_tokens, sampling.stop, sampling.top_p, asked.shorten) == (16, (".",), 0.5, False)
+    *words, last, cost = events(
+        api.complete(prompt=["hello"], stream=True, max_tokens=5, stream_options={"include_usage": True}).text
+    )
+    assert [word["choices"][0]["text"] for word in words] == ["<think> ", "hello ", "None "]
+    assert (last["choices"][0]["finish_reason"], last["choices"][0]["text"]) == ("stop", "")
+    assert cost["usage"]["prompt_tokens"] == 10 and {each["object"] for each in words} == {"text_completion"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"prompt": ["a", "b"]}, "prompt: one text is taken; no list of several, no token ids."),
+        ({"prompt": [1, 2]}, "prompt: one text is taken"),
+        ({"prompt": None}, "prompt: one text is taken"),
+        ({"suffix": 3}, "suffix: "),
+        ({"echo": True}, "echo is not supported."),
+        ({"best_of": 3}, "best_of is not supported."),
+        ({"logprobs": 5}, "logprobs is not supported."),
+        ({"max_tokens": 0}, "max_tokens is 0"),
+    ],
+)
+def test_a_text_that_can_t_go_on(api: Api, fields: dict[str, Any], said: str) -> None:
+    status, message = error(api.complete(**fields))
+    assert status == 400 and said in message and not api.model.streams
 
 
 def test_thoughts_have_a_field_of_their_own(api: Api) -> None:
