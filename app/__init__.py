@@ -32,12 +32,13 @@ if TYPE_CHECKING:
         Outdated as Outdated,
         UnknownChat as UnknownChat,
     )
-    from .memory.memory import (
+    from .memory.free_memory import (
         MemoryPicture as MemoryPicture,
         PoolPicture as PoolPicture,
         free_memory as free_memory,
     )
     from .memory.runtime import Runtime as Runtime
+    from .models.ids import bare as bare
     from .models.library import Library as Library
     from .saved_settings import save_settings as save_settings
     from .services import Services as Services, build as build
@@ -62,10 +63,11 @@ _NAMES = {
     "errors": "AlreadyRunning AppError BadSettings Outdated UnknownChat",
     "access.instance": "ask_to_end running",
     "access.keys": "Keys",
+    "models.ids": "bare",
     "models.library": "Library",
     "chats.records": "Attachment ReplyStats Waiting",
     "memory.runtime": "Runtime",
-    "memory.memory": "MemoryPicture PoolPicture free_memory",
+    "memory.free_memory": "MemoryPicture PoolPicture free_memory",
     "api.server": "listen",
     "services": "Services build",
     "settings": "Home Settings load_settings prepare_process",

@@ -17,7 +17,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from app import AppError, ChatView, Services, UnknownChat
+from app import AppError, ChatView, Services, UnknownChat, bare
 
 from . import chat_settings, desk, rail, talk
 from .acts import served, told
@@ -135,7 +135,7 @@ class ChatPage:
     def _status(self) -> dict[str, Any]:
         status, stats = self.runtime.status(), self.runtime.stats()
         fault = {"state": "failed", "message": stats.fault} if stats and stats.fault else {}
-        is_starter = status.model.partition("@")[0] == self._starter
+        is_starter = bare(status.model) == self._starter
         return {**dataclasses.asdict(status), "starter": is_starter, **fault}
 
 

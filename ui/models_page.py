@@ -63,12 +63,13 @@ class ModelsPage:
             here = tuple(each.key for each in self.library.store.installed())
             sign = (tuple(underway), here, tuple(own.entries()), own.problem)
             if sign != self._sign or time.monotonic() - self._made > FRESH_S:
+                listed, best = self.library.listing()
                 self._listed = {
-                    "rows": rows(self.library.rows()),
+                    "rows": rows(listed),
                     "found": [
                         {**dataclasses.asdict(each), "path": str(each.path)} for each in self.library.found()
                     ],
-                    "proposal": dataclasses.asdict(self.library.proposal()),
+                    "proposal": dataclasses.asdict(best),
                     "problem": own.problem,
                 }
                 self._made, self._sign = time.monotonic(), sign

@@ -18,9 +18,9 @@ from engine import EngineError, detect, disk_picture, in_words
 from ..errors import AppError
 from ..memory.loading import Loader, find_and_load, load_llm
 from ..models.catalogue import read_catalogue
-from ..models.checksums import Progress
 from ..models.model_rows import own_row
 from ..models.model_store import ModelStore
+from ..progress import Progress
 from ..settings import Settings, program_version
 
 PACKAGES = ("torch", "numba", "numpy", "tokenizers", "gradio", "starlette", "uvicorn", "sqlite-utils", "pip")

@@ -34,17 +34,18 @@ def _list(wanted: argparse.Namespace, home: Home) -> None:
 
 
 def _show(wanted: argparse.Namespace, home: Home) -> None:
+    from ..models.ids import bare
     from .model_list import known_of, show_known, show_model
 
     store, settings = _store(home), load_settings(home)
     store.check(wanted.id)
     if known := known_of(store, settings, wanted.id):
         return show_known(known, wanted.json)
-    show_model(store, store.catalogue[wanted.id.partition("@")[0]], settings, wanted.json)
+    show_model(store, store.catalogue[bare(wanted.id)], settings, wanted.json)
 
 
 def _check(wanted: argparse.Namespace, home: Home) -> int:
-    from ..models.hub import check
+    from ..models.catalogue_check import check
     from ..models.hub_client import Hub
 
     found = []
@@ -59,7 +60,7 @@ def _check(wanted: argparse.Namespace, home: Home) -> int:
 
 
 def _pull(wanted: argparse.Namespace, home: Home) -> None:
-    from ..models.installed import key
+    from ..models.ids import key
     from ..models.library import Library
 
     chosen, store = key(wanted.id, wanted.variant) if wanted.variant else wanted.id, _store(home)
@@ -77,7 +78,7 @@ def _pull(wanted: argparse.Namespace, home: Home) -> None:
 
 def _remove(wanted: argparse.Namespace, home: Home) -> None:
     from ..access.instance import Instance
-    from ..models.installed import key
+    from ..models.ids import key
     from ..models.library import Library
 
     try:

@@ -17,7 +17,7 @@ from engine import Choice, Fit, choose_variant, detect, in_words, read_speed
 from ..models.catalogue import Model
 from ..models.first_run import Proposal
 from ..models.fits import Machine
-from ..models.installed import key
+from ..models.ids import bare, key
 from ..models.library import Library
 from ..models.model_rows import Row, VariantRow, own_row
 from ..models.model_store import ModelStore, as_path, missing
@@ -33,12 +33,13 @@ LAST = {"missing": 1, "on the hub": 2, "not served": 3}  # states of models that
 
 def list_models(library: Library, as_json: bool) -> None:
     """What is here, by the id that it is chosen by; then what can be fetched, then the rest, shorter."""
-    store, best = library.store, library.proposal()
+    store = library.store
     if as_json:
         models = [_entry(store, model, store.state(model)) for model in store.catalogue.models]
+        recommended = dataclasses.asdict(library.proposal())
         others = [{"id": id, "path": str(path)} for id, path in _others(store)]
-        return show_json({"models": models, "others": others, "recommended": dataclasses.asdict(best)})
-    rows = library.rows()
+        return show_json({"models": models, "others": others, "recommended": recommended})
+    rows, best = library.listing()
     here = [_here(row, each, best) for row in rows for each in row.variants if each.here]
     rest = [row for row in rows if not any(each.here for each in row.variants)]
     rest.sort(key=lambda row: LAST.get(row.state, 0))
@@ -85,7 +86,7 @@ def _others(store: ModelStore) -> Iterator[tuple[str, Path]]:
 
 def known_of(store: ModelStore, settings: Settings, chosen: str) -> list[dict[str, Any]]:
     """What is known of something here that the catalogue does not describe."""
-    if store.catalogue.get(chosen.partition("@")[0]):
+    if store.catalogue.get(bare(chosen)):
         return []
     target = store.resolve(chosen)
     entry = store.own.entries().get(target) or OwnModel(
@@ -104,7 +105,7 @@ def known_of(store: ModelStore, settings: Settings, chosen: str) -> list[dict[st
             **{name: getattr(each.record, name) for name in names},
             "path": str(each.path),
         }
-        for each in store.installed(chosen.partition("@")[0])
+        for each in store.installed(bare(chosen))
         if chosen in (each.record.id, each.key)
     ]
 

@@ -39,7 +39,7 @@ def show_table(rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> No
 
 
 class Meter:
-    """A Progress (model_store.py) that is shown; `clear` it before anything else is printed."""
+    """A Progress (progress.py) that is shown; `clear` it before anything else is printed."""
 
     def __init__(self, lines: bool = False) -> None:
         self._live = sys.stderr.isatty()

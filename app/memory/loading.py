@@ -22,8 +22,8 @@ from engine import (
 
 from ..errors import AppError, LoadFailed
 from ..faults import explain
-from ..models.checksums import Progress
 from ..models.model_store import ModelFile, ModelStore
+from ..progress import Progress
 from ..settings import Settings
 
 # what a load goes through -> (in words, where it begins and ends on the way from 0 to 1)

@@ -19,7 +19,7 @@ from ..errors import AppError, ModelMissing
 from .catalogue import Variant
 from .checksums import sha256
 from .hub_files import is_weights
-from .installed import key
+from .ids import key
 from .local_models import Found
 from .model_store import ModelStore, bytes_in
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from engine import FORMATS, BadRequest, KindFacts, ModelShape, SamplingParams
 
 from ..errors import AppError, BadCatalogue
+from .ids import bare
 
 T = TypeVar("T")
 # in a wheel the file lies beside this module, in a checkout at the root
@@ -162,7 +163,7 @@ class Catalogue:
 
     def sampling(self, chosen: str) -> SamplingParams:
         """How a model, or a variant of it, is best sampled; the engine's defaults for what is no entry."""
-        model = self.get(chosen.partition("@")[0])
+        model = self.get(bare(chosen))
         return model.sampling if model else SamplingParams()
 
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import AppError
+from ..progress import Progress
 
-Progress = Callable[[str, float], None]  # what is being done, and how far it is, from 0 to 1
 CHUNK = 2**20
 
 

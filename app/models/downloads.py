@@ -23,9 +23,9 @@ from engine import EngineError
 
 from ..errors import AppError
 from ..faults import explain
+from ..progress import Progress
 from .catalogue import Model, Variant
-from .checksums import Progress
-from .installed import key
+from .ids import key
 
 AT_ONCE = 2
 SPEED_S = 5.0  # speed is that of the last seconds

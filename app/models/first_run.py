@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine import DeviceFacts, EngineConfig, Fit, choose_variant, in_words
+from engine import USABLE, DeviceFacts, EngineConfig, Fit, choose_variant, in_words
 
 from .catalogue import Model
-from .fits import LEAST
 
 COMFORTABLE = 10.0  # tokens a second: no waiting for the next word
 CHATS = 2  # that there must be room for, side by side
@@ -72,7 +71,7 @@ def _reason(fit: Fit, free: str) -> str:
     """For who has never heard of tokens. That it suits is not said: the page of models may call it tight."""
     return (
         f"The largest all-round model that runs well on this machine with {free} of memory free: "
-        f"about {fit.tokens_per_s:,.0f} tokens/s (people read about {LEAST:.0f}), and room for "
+        f"about {fit.tokens_per_s:,.0f} tokens/s (people read about {USABLE:.0f}), and room for "
         f"{int(fit.chats):,} long chats at once."
     )
 

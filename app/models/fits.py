@@ -15,12 +15,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from engine import Choice, DeviceFacts, EngineConfig, Fit, ModelShape, choose_variant, detect, read_speed
+from engine import (
+    USABLE,
+    Choice,
+    DeviceFacts,
+    EngineConfig,
+    Fit,
+    ModelShape,
+    choose_variant,
+    detect,
+    read_speed,
+)
 
 from .catalogue import Model
 
 Badge = Literal["fits", "tight", "large", "unserved"]
-LEAST = 5.0  # tokens a second that the engine calls usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +112,7 @@ def _badge(fit: Fit, config: EngineConfig, is_unserved: bool = False) -> Variant
         badge, reason = "tight", f"About {speed} tokens/s, {room}; {config.num_chats} are wanted."
     else:
         reason = f"About {speed} tokens/s, {room}."
-    if badge == "tight" and fit.tokens_per_s < LEAST:
+    if badge == "tight" and fit.tokens_per_s < USABLE:
         reason += " That is slower than one reads."
     if fit.fits and fit.note:
         reason += f" {fit.note}"

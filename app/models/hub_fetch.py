@@ -19,12 +19,13 @@ from engine import in_words
 
 from ..access.instance import FileLock
 from ..errors import PullFailed
+from ..progress import Progress
 from .catalogue import Model, Variant
-from .checksums import Progress
 from .disk import check_room
 from .hub_client import Hub
 from .hub_files import parts
-from .installed import RECORD, Record, make_record, read_record, slug, write_record
+from .ids import slug
+from .installed import RECORD, Record, make_record, read_record, write_record
 from .model_store import ModelStore, bytes_in
 from .transfer import Part
 
@@ -63,8 +64,6 @@ class HubFetch:
                 self._fetch(record, missing, progress)
                 os.replace(self.draft, self.folder)
                 (self.folder / URLS).unlink(missing_ok=True)
-        except BlockingIOError as error:
-            raise PullFailed(f"Another process is fetching {self.model.id}.") from error
         except OSError as error:
             raise PullFailed(self._why(error)) from error
         return self.folder
@@ -75,8 +74,6 @@ class HubFetch:
         try:
             with self._alone():
                 shutil.rmtree(self.draft)
-        except BlockingIOError as error:
-            raise PullFailed(f"Another process is fetching {self.model.id}.") from error
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -86,7 +83,10 @@ class HubFetch:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = FileLock(self.folder.with_name(f".{self.folder.name}.lock"))
+        try:
+            lock = FileLock(self.folder.with_name(f".{self.folder.name}.lock"))
+        except BlockingIOError as error:
+            raise PullFailed(f"Another process is fetching {self.model.id}.") from error
         try:
             yield
         finally:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
 
 GGUF_FORMATS = tuple(format for format in FORMATS if format.startswith("GGUF "))
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+=@-]{0,199}(?<!\.)")
-DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)  # files to Windows
 SPLIT = re.compile(r"-\d{5}-of-\d{5}(?=\.gguf$)")
 # what is read beside safetensors
 BESIDE = re.compile(
@@ -54,6 +52,8 @@ def weights(names: Iterable[str], variant: Variant) -> list[str]:
 
 def parts(hub: Hub, info: ModelInfo, variant: Variant) -> tuple[Part, ...]:
     """What is to be fetched. Raises PullFailed where the repository does not hold the variant."""
+    from engine import is_safe_name  # of a part that loads numpy
+
     files = {file.rfilename: file for file in info.siblings or ()}
     names = weights(files, variant)
     if not names:
@@ -64,7 +64,7 @@ def parts(hub: Hub, info: ModelInfo, variant: Variant) -> tuple[Part, ...]:
     for name in names:
         file, last = files[name], name.rpartition("/")[2]
         digest = (file.lfs.sha256 if file.lfs else file.blob_id) or ""
-        if not NAME.fullmatch(last) or DEVICES.fullmatch(last):
+        if not is_safe_name(last):
             raise PullFailed(f"{info.id} has a file {name[:80]!r}, which no model file may be called.")
         if file.size is None or file.size < 0 or not DIGEST.fullmatch(digest) or not info.sha:
             raise PullFailed(

@@ -15,7 +15,7 @@ from engine import BORROWED, can_borrow
 from .catalogue import Model, Variant
 from .hub_client import Hub
 from .hub_files import GGUF_FORMATS, weights
-from .installed import repo_id
+from .ids import repo_id
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo

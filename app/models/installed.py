@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .catalogue import Model
+from .ids import key, slug
 
 RECORD = "octavo.json"
 
@@ -63,21 +63,6 @@ class Installed:
             return False
 
 
-def key(id: str, format: str) -> str:
-    """A model's id and the variant: qwen3-0.6b@gguf-q8_0."""
-    return f"{id}@{slug(format)}"
-
-
-def slug(format: str) -> str:
-    """A format as a folder's name."""
-    return format.lower().replace(" ", "-")
-
-
-def repo_id(repo: str) -> str:
-    """What a model that stands in no catalogue is called here."""
-    return repo.lower().replace("/", "--")
-
-
 def make_record(
     model: Model, format: str, repo: str, revision: str, files: tuple[tuple[str, int, str], ...]
 ) -> Record:
@@ -96,13 +81,13 @@ def write_record(folder: Path, record: Record) -> None:
 
 def read_record(folder: Path) -> Record | None:
     """What a folder holds; None if it can't be known."""
+    from engine import is_safe_name  # of a part that loads numpy
+
     try:
         values: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
         values["files"] = tuple((str(name), int(size), str(digest)) for name, size, digest in values["files"])
         record = Record(**values)
-        sound = all(
-            re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._+=@-]{0,199}", name) for name, _, _ in record.files
-        )
+        sound = all(is_safe_name(name) for name, _, _ in record.files)
         named = (record.id, record.name, record.licence, record.format)
         texts = (*named, record.repo, record.revision, record.borrowed)
         numbers = (record.context, record.parameters)

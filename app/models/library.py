@@ -30,7 +30,8 @@ from .fits import Machine, fit_models
 from .hub_client import Hub
 from .hub_fetch import HubFetch
 from .hub_search import Hit, look, search
-from .installed import Record, key, read_record
+from .ids import bare, key
+from .installed import Record, read_record
 from .local_models import Found, find_models
 from .model_rows import Row, own_row, record_model, row, with_sizes
 from .model_store import ModelStore
@@ -75,13 +76,18 @@ class Library:
 
     def rows(self) -> list[Row]:
         """What this machine has, then the rest of the catalogue."""
-        return self._rows([*self._recorded(), *self.store.catalogue.models], own=True)
+        return self._all_rows(self._largest())
+
+    def listing(self) -> tuple[list[Row], Proposal]:
+        """The same, and the model that is recommended."""
+        best = self._largest()
+        return self._all_rows(best), best or self.proposal()
 
     def search(self, text: str) -> list[Row]:
         """Of the hub. Raises HubFailed."""
         hits = search(self.hub, text)
         self._remember(hits)
-        return self._rows([hit.model for hit in hits])
+        return self._rows([hit.model for hit in hits], self._largest())
 
     def look(self, id: str) -> Row:
         """A model of the hub, by its id or as OWNER/NAME, with true sizes. Raises HubFailed."""
@@ -89,7 +95,7 @@ class Library:
         if not hit:
             raise AppError(f"{id} has nothing at the hub that can be used here.")
         self._remember([hit])
-        return self._rows([hit.model])[0]
+        return self._rows([hit.model], self._largest())[0]
 
     def start(self, chosen: str, then: Callable[[], None] = lambda: None) -> str:
         """Fetch id@variant, or of an id the variant that suits this machine; its key."""
@@ -103,7 +109,7 @@ class Library:
             chosen = f"{id}@{wanted}" if wanted else id
         model = self._model(id)
         if model.unserved:
-            raise ModelMissing(self._rows([model])[0].reason)
+            raise ModelMissing(self._rows([model], None)[0].reason)
         named = [each for each in model.variants if key(id, each.format) == chosen]
         if wanted and not named:
             formats = ", ".join(key(id, each.format) for each in model.variants)
@@ -184,7 +190,15 @@ class Library:
         """The downloads."""
         return self.downloads.views()
 
-    def _rows(self, models: list[Model], own: bool = False) -> list[Row]:
+    def _largest(self) -> Proposal | None:
+        """What is recommended, where it is an all-round model of the hub."""
+        return None if self.hub.offline else largest(*self._facts())
+
+    def _all_rows(self, best: Proposal | None) -> list[Row]:
+        listed = self._rows([*self._recorded(), *self.store.catalogue.models], best)
+        return [*self._own_rows(), *listed]
+
+    def _rows(self, models: list[Model], best: Proposal | None) -> list[Row]:
         here = self.store.installed()
         models = [with_sizes(self.store, model, here) for model in models]
         known = {model.id for model in self.store.catalogue.models}
@@ -200,11 +214,10 @@ class Library:
             )
             for model, fit in zip(models, fits)
         ]
-        best = None if self.hub.offline else largest(*self._facts())
         if best:  # what is recommended is also what is taken of that model
             taken = partial(dataclasses.replace, choice=best.format, reason=best.reason)
             rows = [taken(each) if each.id == best.id else each for each in rows]
-        return [*(self._own_rows() if own else []), *rows]
+        return rows
 
     def _facts(self) -> tuple[list[Model], DeviceFacts, float, EngineConfig, int]:
         """What a proposal depends on: the catalogue, this machine and its free disk."""
@@ -244,7 +257,7 @@ class Library:
         """The variant that the engine would take; where none fits, the reason is the error."""
         if len(model.variants) == 1:
             return model.variants[0]
-        fit = self._rows([model])[0]
+        fit = self._rows([model], self._largest())[0]
         if not fit.choice:
             raise AppError(f"{fit.reason} Name a variant to fetch it all the same.")
         return next(each for each in model.variants if each.format == fit.choice)
@@ -275,4 +288,4 @@ class Library:
     def _means(self, chosen: str, model: str) -> bool:
         """Whether this model is the chosen one, or one of its variants."""
         id = self.store.id_of(model)
-        return chosen == id.partition("@")[0] or self.store.id_of(chosen) == id
+        return chosen == bare(id) or self.store.id_of(chosen) == id

@@ -13,7 +13,8 @@ from typing import Literal
 from .catalogue import Model, Variant
 from .fits import ModelFit, VariantFit
 from .hub_search import Hit
-from .installed import Installed, Record, key
+from .ids import key
+from .installed import Installed, Record
 from .model_store import ModelStore, State, bytes_in
 from .own_models import OwnModel
 

@@ -19,10 +19,12 @@ from typing import Literal
 from engine import FORMATS, in_words, not_served
 
 from ..errors import AppError, DamagedModel, ModelMissing
+from ..progress import Progress
 from ..settings import Home
 from .catalogue import Catalogue, Model
-from .checksums import Progress, note_of, remember, remembered, sha256
-from .installed import Installed, installed, key
+from .checksums import note_of, remember, remembered, sha256
+from .ids import bare, key
+from .installed import Installed, installed
 from .own_models import OwnModels
 
 State = Literal["missing", "unverified", "ready", "damaged", "on the hub", "not served"]
@@ -104,14 +106,13 @@ class ModelStore:
     def name(self, id: str) -> str:
         """What people see: Qwen3 8B, FP8. What nobody knows, as what answered elsewhere, is its own name."""
         id = id if as_path(id) else self.resolve(id)  # "openai/gpt-4o" is no path here
-        bare = id.partition("@")[0]
-        entry, model = self.own.entries().get(id), self.catalogue.get(bare)
+        entry, model = self.own.entries().get(id), self.catalogue.get(bare(id))
         if entry and entry.path and (entry.name or not model):
             return entry.name or id
         if model:
-            formats = [each.format for each in model.variants if key(bare, each.format) == id]
+            formats = [each.format for each in model.variants if key(model.id, each.format) == id]
             return f"{model.name}, {formats[0]}" if formats and len(model.variants) > 1 else model.name
-        known = (each.record for each in self.installed(bare) if each.key == id)
+        known = (each.record for each in self.installed(bare(id)) if each.key == id)
         return next((f"{record.name}, {record.format}" for record in known), id)
 
     def editions(self) -> set[str]:
@@ -124,7 +125,7 @@ class ModelStore:
         """
         entry = self.own.entries().get(id)
         path = as_path(entry.path) if entry and entry.path else None
-        return path if path and (_is_there(path) or not self.catalogue.get(id.partition("@")[0])) else None
+        return path if path and (_is_there(path) or not self.catalogue.get(bare(id))) else None
 
     # ---- its files
 
@@ -135,7 +136,7 @@ class ModelStore:
             if not _is_there(path):
                 raise ModelMissing(f"There is no file or folder {path}.")
             return
-        id = target.partition("@")[0]
+        id = bare(target)
         here = [each.key for each in self.installed(id)]
         model = self.catalogue.get(id) if here else self.catalogue[id]
         known = dict.fromkeys([*(key(id, each.format) for each in (model.variants if model else ())), *here])
@@ -154,7 +155,7 @@ class ModelStore:
         name = self.name(self.id_of(target))
         if (path := self._path(target)) is not None:
             return ModelFile(self.id_of(target), name, path)
-        id = target.partition("@")[0]
+        id = bare(target)
         model = self.catalogue.get(id)
         if model and model.fetched and target == key(id, model.fetched.format):
             return ModelFile(target, name, self._verified(model, progress))

@@ -12,12 +12,13 @@ from functools import cache
 from ..errors import BadSettings
 from ..settings import Settings, load_settings
 from .catalogue import read_catalogue
+from .ids import bare
 from .own_models import OwnModels
 
 
 def settings_for(chosen: str, given: Settings) -> Settings:
     """`given`, which were read for the model that they name, as they are for `chosen`."""
-    own, ids = OwnModels(given.home.path), {each.partition("@")[0] for each in (chosen, given.model)}
+    own, ids = OwnModels(given.home.path), {bare(each) for each in (chosen, given.model)}
     is_another = len(ids) > 1 and (ids & _catalogued() or own.entry(given.model).is_used)
     if not is_another and not own.entry(chosen).is_used:
         return given

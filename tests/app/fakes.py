@@ -11,8 +11,8 @@ from pathlib import Path
 from app.access.keys import Keys
 from app.memory.runtime import Runtime
 from app.models.catalogue import read_catalogue
-from app.models.checksums import Progress
 from app.models.model_store import ModelFile, ModelStore
+from app.progress import Progress
 from app.settings import Home, Settings, prepare_process
 from engine import (
     Delta,

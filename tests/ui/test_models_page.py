@@ -132,7 +132,7 @@ def test_the_model_to_take_is_marked_with_its_reason(
     page: Page, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     best = Proposal("olmo-2-7b", "OLMo 2 7B", "bf16", 400_000, "It suits this machine.")
-    monkeypatch.setattr("app.models.library.propose", lambda *given, **more: best)
+    monkeypatch.setattr("app.models.library.largest", lambda *given: best)
     served.services.library.store.own.keep("olmo-2-7b", system_prompt="x")  # the list is another
     card = page.locator('[data-section="catalogue"] .model').first
     expect(card).to_contain_text("OLMo 2 7B Instruct", timeout=PATIENCE_S * 1000)

@@ -26,7 +26,7 @@ ELSEWHERE = {
     "app/api": "the API answers it to programs",
     "app/access": "it is said before there is a page, or instead of one",
     "app/about/diagnostics.py": "it stands in the bundle for whoever helps",
-    "app/models/hub.py": "`octavo models check` prints it",
+    "app/models/catalogue_check.py": "`octavo models check` prints it",
     "app/models/catalogue.py": "the packaged catalogue is right, or no page opens",
     "engine/scoring.py": "`octavo perplexity` prints it",
     "engine/formats/costs.py": "`octavo inspect` prints it",

@@ -43,8 +43,9 @@ def test_a_repository_of_the_hub(octavo: Octavo, tmp_path: Path) -> None:
     folder = tmp_path / "models" / "maker--tiny-gguf" / "gguf-q4_0"
     assert (code, out) == (0, f"maker/Tiny-GGUF is ready: {folder}\n") and "fetching 100 %" in err
     assert "maker--tiny-gguf@gguf-q4_0" in octavo("models")[1].splitlines()[1]
-    others = json.loads(octavo("models", "--json")[1])["others"]
-    assert others == [{"id": "maker--tiny-gguf@gguf-q4_0", "path": str(folder)}]
+    listed = json.loads(octavo("models", "--json")[1])
+    assert all(each["purposes"] for each in listed["models"])
+    assert listed["others"] == [{"id": "maker--tiny-gguf@gguf-q4_0", "path": str(folder)}]
     for chosen in ("maker--tiny-gguf", "maker--tiny-gguf@gguf-q4_0"):
         (shown,) = json.loads(octavo("models", "show", chosen, "--json")[1])["models"]
         assert (shown["repo"], shown["bytes"], shown["path"]) == ("maker/Tiny-GGUF", 300_000, str(folder))

@@ -40,7 +40,7 @@ def left(home: Home, chat: str, token: int) -> BlockStore:
     store, root = BlockStore(home.blocks), Chain.root(b"s", Identity("person", "", "", "", 16))
     chain = root.extend((token,) * 16)
     store.use(chat, [chain.chain_hash])
-    store.add(Seal(b"s", "test"), [Block(0, chain, bytes(100))])
+    store.add(Seal(b"s", "test"), [Block(0, chain, 100, lambda: bytes(100))])
     return store
 
 

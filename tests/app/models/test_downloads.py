@@ -11,7 +11,7 @@ import pytest
 from app.errors import AppError, PullFailed
 from app.models.catalogue import Model, Variant
 from app.models.downloads import Download, Downloads
-from app.models.model_store import Progress
+from app.progress import Progress
 
 PATIENCE_S = 20
 

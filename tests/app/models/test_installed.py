@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.models.installed import Record, installed, key, read_record, repo_id, slug, write_record
+from app.models.installed import Record, installed, read_record, write_record
 
 RECORD = Record("tiny", "Tiny", "MIT", 10, 5, "GGUF Q4_0", "m/Tiny", "a" * 40, (("x.gguf", 3, "b" * 64),))
 
@@ -19,11 +19,6 @@ def put(models: Path, record: Record = RECORD, place: str = "tiny/gguf-q4_0") ->
     (folder / "x.gguf").write_bytes(b"abc")
     write_record(folder, record)
     return folder
-
-
-def test_names() -> None:
-    assert key("qwen3-0.6b", "GGUF Q8_0") == "qwen3-0.6b@gguf-q8_0" and slug("GPTQ-Int4") == "gptq-int4"
-    assert repo_id("Maker/Some-Model-GGUF") == "maker--some-model-gguf"
 
 
 def test_a_record_without_what_came_later_counts(tmp_path: Path) -> None:
@@ -59,6 +54,8 @@ def test_a_folder_does_not_pass_for_another_model(tmp_path: Path) -> None:
         {"context": "10"},
         {"files": [["../x", 3, "b"]]},
         {"files": [["a/b", 3, "b"]]},
+        {"files": [["x.", 3, "b"]]},
+        {"files": [["nul.gguf", 3, "b"]]},
         {"files": [["x.gguf", "many", "b"]]},
         {"files": [3]},
         {"files": None},

