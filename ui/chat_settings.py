@@ -19,7 +19,8 @@ def _settings(page: Any, chat: str) -> dict[str, Any]:
     presets = [{"id": preset.id, "name": preset.name} for preset in page.presets.all()]
     found = dataclasses.asdict(page.presets.of(chat))
     model = found["model"] and store.resolve(found["model"])
-    return {**found, "model": model, "models": models, "presets": presets}
+    usual = page.runtime.next_model  # in chats that name none
+    return {**found, "model": model, "usual": usual, "models": models, "presets": presets}
 
 
 def _change(page: Any, chat: str, change: dict[str, Any]) -> dict[str, Any]:

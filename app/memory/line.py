@@ -20,6 +20,7 @@ class Place:
     """
 
     target: str
+    is_choice: bool = False  # of the person, what answers from now on; a later one takes its place
     answer: Running | None = None
     error: Exception | None = None
 
@@ -42,10 +43,14 @@ class Line:
         """Whether somebody waits for this model."""
         return any(place.target == target for place in self._places)
 
-    def enter(self, target: str) -> Place:
+    def enter(self, target: str, is_choice: bool = False) -> Place:
         """A place at the end."""
-        self._places.append(place := Place(target))
+        self._places.append(place := Place(target, is_choice))
         return place
+
+    def drop_choice(self) -> None:
+        """What the person chose last need not come any more."""
+        self._places = [place for place in self._places if not place.is_choice]
 
     def leave(self, place: Place) -> None:
         """It does not wait any more."""

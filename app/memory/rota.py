@@ -74,15 +74,23 @@ class Rota:
             self._thread = threading.Thread(target=self._run, name="octavo-load", daemon=True)
             self._thread.start()
 
-    def enter(self, target: str) -> Place:
+    def enter(self, target: str, is_choice: bool = False) -> Place:
         """Stand in the line for a model; for none with ""."""
-        place = self.line.enter(target)
+        place = self.line.enter(target, is_choice)
         if self.model is not None:
             self.tell()
         elif self.status.state == "unloaded":
             self.status = replace(self.status, state="loading", message=LOADING)
         self.changed.notify_all()
         return place
+
+    def choose(self, target: str) -> None:
+        """The person's choice, which comes in its turn; what was chosen before it need not any more."""
+        self.line.drop_choice()
+        if self.model and target != self.turned_to:
+            self.enter(target, is_choice=True)
+        elif self.model:
+            self.tell()
 
     def begun(self) -> Running:
         """An answer that keeps its model in memory until it has ended, or nobody knows of it any more."""

@@ -239,8 +239,7 @@ class Runtime:
         with self._rota.changed:
             self._chosen = self._models.resolve(chosen)
             self._targets[self.next_model] = self._chosen
-            if self._rota.model and self._rota.turned_to != self._chosen:
-                self._rota.enter(self._chosen)
+            self._rota.choose(self._chosen)
         self.start()
 
     def unload(self) -> None:

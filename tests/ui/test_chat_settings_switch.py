@@ -38,6 +38,22 @@ def test_another_model_for_new_chats_and_for_this_one(page: Page, served: Served
     expect(page.get_by_role("heading", name="Models", level=1)).to_be_visible()
 
 
+def test_while_another_answers_it_is_said_and_can_be_taken_back(
+    page: Page, served: Served, second: str
+) -> None:
+    library, note = served.services.library, page.locator(".desk .notice")
+    library.load("second")
+    expect(page.locator("#pick-model")).to_have_text("Second")
+    running = say(page, served, "Hello")
+    library.load(served.services.settings.model)
+    expect(note).to_have_text("When the answers that run have ended, fake is loaded.")
+    page.locator("#pick-model").click()
+    page.get_by_role("menuitemradio", name="Second").click()
+    expect(note).to_be_hidden()
+    running.finish()
+    expect(page.locator("#pick-model")).to_have_text("Second")
+
+
 def test_it_is_kept_with_a_chat(page: Page, served: Served, second: str) -> None:
     say(page, served, "Hello").finish()
     page.locator("#pick-model").click()

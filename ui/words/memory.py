@@ -44,7 +44,6 @@ WORDS: dict[str, tuple[str, str]] = {
     "mem_shared": ("shared by several chats", "多个对话共享"),
     "mem_sharers": ("shared by {count}", "{count} 个对话共享"),
     "mem_api": ("API requests", "API 请求"),
-    "mem_probe": ("Warm-up", "预热"),
     "mem_gone": ("A chat that was deleted", "已删除的对话"),
     "mem_tiers": ("Where blocks live", "块的存放位置"),
     "mem_tiers_text": (

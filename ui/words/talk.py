@@ -82,6 +82,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "cached": ("{cached} of {prompt} cached", "缓存 {cached} / {prompt}"),
     "stopped": ("stopped", "已停止"),
     "interrupted": ("cut off: Octavo was closed", "已中断：Octavo 被关闭"),
+    "silent": ("the model gave no words", "模型没有给出文字"),
     "cut": ("cut at the length limit", "达到长度上限"),
     "to_end": ("Go to the newest message", "跳到最新消息"),
 }

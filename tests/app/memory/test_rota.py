@@ -207,6 +207,26 @@ def test_whoever_waits_for_a_model_that_fails_is_told(shelf: Shelf, runtime: Run
         list(stream)
 
 
+def test_a_choice_can_be_taken_back(shelf: Shelf, runtime: Runtime) -> None:
+    running = runtime.submit(HELLO)
+    runtime.load(shelf.path("recto"))
+    assert runtime.status().next == "recto"
+    runtime.load(shelf.path("verso"))
+    assert (runtime.status().next, runtime.status().message) == ("", "")
+    runtime.load(shelf.path("recto"))
+    waits = runtime.submit(named(shelf, "recto"))  # who waits for it still does
+    runtime.load(shelf.path("verso"))
+    assert runtime.status().next == "recto"
+    waits.cancel()
+    list(waits)
+    shelf.models[0].next_stream().finish()
+    list(running)
+    list_again = runtime.submit(HELLO)
+    shelf.models[0].next_stream().finish()
+    list(list_again)
+    assert shelf.loaded == ["verso"] and not runtime._rota.line
+
+
 def test_unload_and_back_with_the_next_message(shelf: Shelf, runtime: Runtime) -> None:
     running = runtime.submit(HELLO)
     runtime.unload()

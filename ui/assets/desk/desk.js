@@ -148,6 +148,7 @@ function obstacle({ notice: error, status, online, goodbye }) {
   if (goodbye) return ["info", goodbye, null, "tick"];
   if (!online) return ["error", w.unreachable];
   if (error) return ["error", error.split("\n").map(octavo.said).join(" "), () => octavo.set({ notice: null }), "close"];
+  if (status?.next) return ["info", octavo.said(status.message)]; // another model, when answers have ended
   if (!status || ["ready", "unloaded"].includes(status.state)) return [];
   const sentence = octavo.said(status.message) || w[status.state];
   if (status.state !== "loading") return ["error", sentence, () => octavo.act("again"), "again"];
@@ -174,7 +175,7 @@ octavo.use((state) => {
   if (chat !== chatNow) {
     chatNow = chat;
     put(drafts.get(chat));
-    firstRun.hidden = chat.startsWith("private-");
+    firstRun.hidden = octavo.isPrivate(chat);
     about.textContent = firstRun.hidden ? w.private_text : w.hello_text;
   }
   if (here && draft.disabled) {

@@ -20,7 +20,7 @@ const drafts = (() => {
   function set(chat, { text, files }) {
     if (!text && !files.length) return forget(chat);
     const value = { text, files, at: Date.now() };
-    const isPrivate = chat.startsWith("private-");
+    const isPrivate = octavo.isPrivate(chat);
     if (!isPrivate && octavo.keep(PREFIX + chat, JSON.stringify(value))) return unkept.delete(chat);
     forget(chat); // what is there is older
     unkept.set(chat, value);

@@ -63,7 +63,7 @@ element.querySelector(".memory").append(
 );
 
 const nameOf = ({ name, chat, title }) =>
-  chat ? title || w.untitled : /^api:/.test(name) ? w.mem_api : name.startsWith("probe") ? w.mem_probe : w.mem_gone;
+  chat ? title || w.untitled : /^api:/.test(name) ? w.mem_api : w.mem_gone;
 function describe(pool, block) {
   const parts = [fill(w.mem_block, { number: number(block + 1) })];
   const owner = pool.groups[pool.owners[block] - 1], sharers = pool.sharers[block];

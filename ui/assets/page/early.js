@@ -32,6 +32,8 @@ window.octavo = (() => {
   // `chat` is the one on screen, "" a blank page; `view` is what the server last said of a chat
   const chat = new URLSearchParams(location.search).get("chat") ?? "";
   const state = { chat, page: "chat", chats: null, shelf: null, status: null, view: null, notice: null, online: true };
+  // a chat that is written to no disk says so by its id
+  const isPrivate = (chat) => chat.startsWith("private-");
   const users = new Set();
   const set = (change) => { Object.assign(state, change); for (const user of users) user(state); };
   const use = (draw) => { users.add(draw); draw(state); };
@@ -97,7 +99,7 @@ window.octavo = (() => {
     if (!again.checkVisibility()) again.parentNode.querySelector("button").focus(); // it is seen beside the cursor
     again.focus();
   };
-  const shared = { words, state, set, use, fill, number, el, adjust, tool, icon, mark, redraw };
+  const shared = { words, state, isPrivate, set, use, fill, number, el, adjust, tool, icon, mark, redraw };
   return { ...shared, kept, keptKeys, keep, chosenLanguage, setLanguage };
 })();
 

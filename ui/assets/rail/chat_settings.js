@@ -21,7 +21,7 @@
     const { status } = octavo.state;
     const found = await octavo.read("settings");
     if (!found) return null;
-    const wanted = [found.model, status.model]; // what a chat wants, what is in memory
+    const wanted = [found.model, found.usual, status.model]; // of this chat, of new ones, in memory
     const now = wanted.map((model) => found.models.find(({ id }) => id === model)).find(Boolean);
     const chosen = now ?? { id: "", name: status.name };
     return { here: now ? found.models : [chosen, ...found.models], chosen };

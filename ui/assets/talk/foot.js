@@ -11,8 +11,8 @@
     if (answer && octavo.state.chat === chat) octavo.show(answer.chat ?? chat);
   }
   const ofSeveral = ({ notes }) => new Set(notes.filter(({ beside }) => beside).map(({ model }) => model)).size > 1;
-  function figures({ stats, finish, model, beside }, { status, view }) {
-    const parts = ENDS[finish] ? [ENDS[finish]] : [];
+  function figures({ stats, finish, model, beside, text, thoughts }, { status, view }) {
+    const parts = ENDS[finish] ? [ENDS[finish]] : finish === "stop" && !text && !thoughts ? [w.silent] : [];
     if (model && ((status && model !== status.name) || (beside && ofSeveral(view)))) parts.push(model);
     if (!stats?.tokens) return parts.join(" · "); // stopped before its first word
     if (stats.temperature !== null) parts.push(fill(w.heat, { value: number(stats.temperature, 2) }));

@@ -20,10 +20,11 @@ element.querySelector(".head").append(toggle, secret, title, chip, meter, more, 
 
 // the models that are here: for the chat on screen, or on a blank page for the chats to come
 async function pickModel() {
-  const { chat } = octavo.state;
+  const { chat, status } = octavo.state;
   const { here, chosen } = (await octavo.modelsHere()) ?? {};
   if (!here) return;
-  const choose = (each) => () => { if (each !== chosen) octavo.act("pick_model", { chat, model: each.id }); };
+  const isNews = (each) => each !== chosen || (each.id && status.next); // what was to come need not any more
+  const choose = (each) => () => { if (isNews(each)) octavo.act("pick_model", { chat, model: each.id }); };
   octavo.menu(pick, [
     ...here.map((each) => ["tick", each.name, choose(each), each === chosen]),
     ["models", w.more_models, () => octavo.turnPage("models")],
@@ -50,7 +51,7 @@ octavo.use(({ view, status, shelf, chat, page, online }) => {
   const here = view?.chat === chat ? view : null;
   const listed = shelf?.here?.id === chat ? shelf.here : null;
   title.textContent = title.title = (listed ?? here)?.title || w.untitled;
-  secret.hidden = !chat.startsWith("private-");
+  secret.hidden = !octavo.isPrivate(chat);
   // a browser keeps the names of pages
   const name = page !== "chat" ? w[page] : secret.hidden ? title.title : w.private;
   document.title = `${here?.busy ? "● " : ""}${name} · Octavo`;

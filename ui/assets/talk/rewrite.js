@@ -12,7 +12,7 @@
 
   function keep(change) {
     open = change && { ...open, ...change };
-    const mayStay = open && !open.chat.startsWith("private-");
+    const mayStay = open && !octavo.isPrivate(open.chat);
     if (mayStay && octavo.keep(KEPT, JSON.stringify(open), PLACE)) return;
     octavo.keep(KEPT, null, PLACE); // what is there is older
     if (mayStay) octavo.warnUnkept();
@@ -88,7 +88,7 @@
   function rescue(chat) {
     const { was, text } = open?.chat === chat ? open : {};
     forget(chat);
-    if (text === was || chat.startsWith("private-")) return;
+    if (text === was || octavo.isPrivate(chat)) return;
     octavo.writeMore(text);
     octavo.toast(w.rewrite_rescued);
   }
