@@ -231,6 +231,7 @@ class LLM:
                 for part in self.submit(probe):
                     if isinstance(part, Finish) and part.reason is FinishReason.ERROR:
                         raise EngineError(part.error)
+            self.free_cached()  # nobody will ask that again
         except BaseException:
             self.close()
             raise

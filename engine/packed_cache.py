@@ -137,7 +137,7 @@ class PackedCache:
             disk = shutil.disk_usage(self.path.parent)
             spare = max(LEFT_FREE, disk.total // LEFT_SHARE)
             if disk.free - size < spare:
-                words = "The packed weights are not kept: they need %s; %s are free, of which %s stay free."
+                words = "The packed weights are not kept: they need %s; %s are free, %s have to stay so."
                 log.warning(words, *map(in_words, (size, disk.free, spare)))
                 return
             with os.fdopen(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb", 0) as file:

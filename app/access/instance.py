@@ -144,7 +144,7 @@ class Running:
         if self.model not in ("", wanted) or port not in (None, self.port):
             raise AppError(
                 f"Octavo is already running, with the model {self.model} at http://127.0.0.1:{self.port}. "
-                "End it first to start it with another model or port."
+                "End it with `octavo quit` to start it with another model or port."
             )
 
 

@@ -6,6 +6,7 @@ are refused by name, or a client would believe they had worked.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -109,7 +110,9 @@ class _Asked(_Lenient):
         if isinstance(values, dict):
             for name, harmless in REFUSED.items():
                 if name in values and values[name] not in harmless:
-                    raise ValueError(f"{name} is not supported.")
+                    allowed = [json.dumps(value) for value in harmless if value is not None]
+                    rest = f" but as {' or '.join(allowed)}" if allowed else ""
+                    raise ValueError(f"{name} is not supported{rest}.")
         return values
 
     @property

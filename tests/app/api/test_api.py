@@ -177,9 +177,9 @@ def test_a_text_goes_on(api: Api) -> None:
         ({"prompt": [1, 2]}, "prompt: one text is taken"),
         ({"prompt": None}, "prompt: one text is taken"),
         ({"suffix": 3}, "suffix: "),
-        ({"echo": True}, "echo is not supported."),
-        ({"best_of": 3}, "best_of is not supported."),
-        ({"logprobs": 5}, "logprobs is not supported."),
+        ({"echo": True}, "echo is not supported but as false."),
+        ({"best_of": 3}, "best_of is not supported but as 1."),
+        ({"logprobs": 5}, "logprobs is not supported but as false."),
         ({"max_tokens": 0}, "max_tokens is 0"),
     ],
 )
@@ -294,11 +294,14 @@ def test_what_a_request_leaves_open_is_as_its_model_is_used(tmp_path: Path) -> N
         ({"stop": ""}, "A stop string has 0 characters; it must have 1 to 256."),
         ({"stop": ["x", "x" * 257]}, "A stop string has 257 characters; it must have 1 to 256."),
         ({"stream": "yes"}, "stream: "),
-        ({"n": 2}, "n is not supported."),
-        ({"logprobs": True}, "logprobs is not supported."),
-        ({"tools": [{"type": "function"}]}, "tools is not supported."),
-        ({"response_format": {"type": "json_object"}}, "response_format is not supported."),
-        ({"logit_bias": {"5": 1}}, "logit_bias is not supported."),
+        ({"n": 2}, "n is not supported but as 1."),
+        ({"logprobs": True}, "logprobs is not supported but as false."),
+        ({"tools": [{"type": "function"}]}, "tools is not supported but as []."),
+        (
+            {"response_format": {"type": "json_object"}},
+            'response_format is not supported but as {"type": "text"}.',
+        ),
+        ({"logit_bias": {"5": 1}}, "logit_bias is not supported but as {}."),
     ],
 )
 def test_a_bad_request_is_told_what_is_wrong(api: Api, fields: dict[str, Any], said: str) -> None:
