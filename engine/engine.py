@@ -174,6 +174,8 @@ class Engine:
         return sum(pool.num_written * pool.kind.bytes_per_block for pool in pools)
 
     def _give_back(self) -> int:
+        if self.tiers:
+            self.tiers.settle()
         cache = self.runner.cache
         if not cache.gives_back:
             return 0

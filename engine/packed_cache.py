@@ -72,7 +72,7 @@ class PackedCache:
         self._kept = self._read()
         self._new: dict[str, Packed] = {}
         self._stopped = threading.Event()
-        self._writer = threading.Thread(target=self._write, name="octavo-packed", daemon=True)
+        self._writer: threading.Thread | None = None  # one that never ran would be a circle round all weights
 
     def get(self, name: str) -> Packed | None:
         """What was kept under that name; None: pack it."""
@@ -84,11 +84,12 @@ class PackedCache:
 
     def save(self) -> None:
         """Write what is new, in a thread, and clear up. Nothing that goes wrong there matters to anyone."""
+        self._writer = threading.Thread(target=self._write, name="octavo-packed", daemon=True)
         self._writer.start()
 
     def close(self) -> None:
         """Let the writer finish, or stop it where the disk is slow."""
-        if self._writer.is_alive():
+        if self._writer and self._writer.is_alive():
             self._writer.join(PATIENCE_S)
             self._stopped.set()
             self._writer.join()

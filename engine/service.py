@@ -12,6 +12,7 @@ import logging
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -89,7 +90,13 @@ class EngineService:
         """Take a sequence whose `request` is a Job. Raises PromptTooLong or EngineStopped at once."""
         self._engine.scheduler.admit(sequence)
         self._put(lambda: self._add(sequence))
-        cancel = partial(self._commands.put, partial(self._cancel, sequence.id))
+        # whoever keeps an answer that is over should not keep its model
+        this, id = weakref.ref(self), sequence.id
+
+        def cancel() -> None:
+            if service := this():
+                service._commands.put(partial(service._cancel, id))
+
         return JobStream(sequence, cancel)
 
     def estimate(self, sequence: Sequence) -> Estimate:
@@ -208,6 +215,7 @@ class EngineService:
         self._engine.scheduler.abort(sequence.id)  # no effect where it is finished
         if rest := job.detokenizer.finish():
             job.answers.put(Delta(rest, ()))
+        del job.detokenizer  # which knows the whole vocabulary
         job.answers.put(Finish(reason, self._usage(sequence, job), error, job.tokenizer))
 
     def _usage(self, sequence: Sequence, job: Job) -> Usage:

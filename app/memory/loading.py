@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from traceback import clear_frames
 from typing import Protocol
 
 from engine import (
@@ -112,9 +111,9 @@ def find_and_load(
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Let go of what the functions held that an error came through: weights would stay in memory for as long
-    as it is talked of.
+    """Let go of the functions that an error came through, and with them of what they held: weights would stay
+    in memory for as long as it is talked of.
     """
     while error:
-        clear_frames(error.__traceback__)
+        error.__traceback__ = None
         error = error.__cause__ or error.__context__

@@ -8,6 +8,7 @@ the pool of the loaded one follows what other programs leave.
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -182,6 +183,8 @@ class Rota:
                 self.follow(model)
         except (AppError, EngineError) as failed:
             error = failed
+            gc.collect()  # a load breaks off anywhere, and what it had made may stand in circles
+            trim()
         with self.changed:
             closed = self.closed
             if model and not closed:

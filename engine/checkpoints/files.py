@@ -10,6 +10,7 @@ import json
 import mmap
 import os
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -108,8 +109,8 @@ def parse_json(data: bytes, name: str, most_values: int = MAX_VALUES) -> dict[st
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            bad(f"the key {next(key for key in found if keys.count(key) > 1)!r:.80} is there twice")
+            times = Counter(key for key, _ in pairs)
+            bad(f"the key {next(key for key in found if times[key] > 1)!r:.80} is there twice")
         return found
 
     def constant(text: str) -> float:

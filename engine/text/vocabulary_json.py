@@ -10,6 +10,7 @@ spellings: all decoder families use it.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -36,6 +37,9 @@ from .vocabulary import (
 MAX_VALUES = 1 << 22  # commas and brackets in tokenizer.json; Gemma's has 1.9 million
 MAX_GAPS = 1 << 16  # ids without a token
 PANICS = re.compile(rb'"type"\s*:\s*"Precompiled"')  # in the library, if the table is damaged
+HIDDEN = re.compile(rb"(?<!\\)(?:\\\\)*\\u00(?:[46][1-9a-f]|[57][0-9a])", re.IGNORECASE)  # a plain letter
+MOST_GROWTH = 64  # times as long that rules may make a text
+MOST_PUT = 1 << 14  # characters of a rule that puts something beside it
 
 
 def json_vocabulary(text: TextFiles, config: Mapping[str, Any]) -> Vocabulary:
@@ -75,15 +79,30 @@ def _load(data: bytes) -> tokenizers.Tokenizer:
         )
     if (values := sum(map(data.count, (b",", b"[", b"{")))) > MAX_VALUES:
         raise BadCheckpoint(f"tokenizer.json holds about {values:,} values; at most {MAX_VALUES:,} are read.")
+    if HIDDEN.search(data):
+        raise BadCheckpoint("tokenizer.json is damaged: it spells plain letters as escapes.")
     if PANICS.search(data):
         raise UnsupportedModel("The tokenizer normalizes text by a table (Precompiled), which is not served.")
     loaded = from_library(lambda: tokenizers.Tokenizer.from_buffer(data), "tokenizer.json is damaged")
     if not isinstance(loaded.model, models.BPE):
         kind = type(loaded.model).__name__
         raise UnsupportedModel(f"The tokenizer is of the kind {kind}; only BPE is served.")
+    _check_growth(loaded)
     loaded.no_truncation()
     loaded.no_padding()
     return loaded
+
+
+def _check_growth(loaded: tokenizers.Tokenizer) -> None:
+    """A few rules could make gigabytes of a sentence."""
+    rules = _parts(_state(loaded.normalizer)) + _parts(_state(loaded.pre_tokenizer))
+    growth = math.prod(max(1, len(rule.get("content", ""))) for rule in rules)
+    put = max(len(json.dumps(part)) for part in (*rules, _state(loaded.post_processor)))
+    if growth > MOST_GROWTH or put > MOST_PUT:
+        raise BadCheckpoint(
+            f"tokenizer.json is damaged: a rule has {put:,} characters, and together they make a text "
+            f"{growth:,} times as long; at most {MOST_PUT:,} and {MOST_GROWTH} are taken."
+        )
 
 
 def _tokens(loaded: tokenizers.Tokenizer) -> tuple[list[str], list[int]]:

@@ -21,7 +21,7 @@ class Host:
     def __init__(self, most: int) -> None:
         self.most, self.num_bytes, self.hits = most, 0, 0
         self._blocks: OrderedDict[tuple[int, bytes], Block] = OrderedDict()
-        self._coming: list[Copied] = []  # maybe still on their way
+        self._coming: dict[tuple[int, bytes], Copied] = {}  # of these, what may still be on its way
 
     @property
     def num_blocks(self) -> int:
@@ -34,14 +34,14 @@ class Host:
         self._remove(key)
         if block.num_bytes <= self.most:
             self._blocks[key] = block
-            self._coming.append(block.copied)
+            self._coming[key] = block.copied
             self.num_bytes += block.num_bytes
         while self.num_bytes > self.most:
             self._remove(next(iter(self._blocks)))
 
     def settle(self) -> None:
         """Wait for what is on its way."""
-        for copied in self._coming:
+        for copied in self._coming.values():
             copied()
         self._coming.clear()
 
@@ -76,3 +76,4 @@ class Host:
     def _remove(self, key: tuple[int, bytes]) -> None:
         if found := self._blocks.pop(key, None):
             self.num_bytes -= found.num_bytes
+            self._coming.pop(key, None)

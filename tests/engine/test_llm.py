@@ -334,10 +334,15 @@ def test_a_text_goes_on_as_it_is(starter: LLM) -> None:
         starter.submit(Request((), greedy, text="one,", suffix="three"))
 
 
-def test_all_memory_of_a_closed_model_goes_with_its_last_name(tiny_path: Path) -> None:
-    llm = LLM.load(tiny_path, SMALL)
-    list(llm.submit(ask("hello")))
+def test_all_memory_of_a_closed_model_goes_with_its_last_name(tiny_path: Path, tmp_path: Path) -> None:
+    llm = LLM.load(tiny_path, SMALL, packed=tmp_path)
+    streams = [
+        llm.submit(ask("hello")) for _ in range(3)
+    ]  # of which one is read to its end, and one was left
+    list(streams[0])
+    streams[1].cancel()
     weights = [weakref.ref(part) for part in (llm.runner, llm.runner.logits, *llm.runner.cache.pools)]
+    weights += [weakref.ref(llm.tokenizer)]
     assert all(part() is not None for part in weights)
     gc.collect()
     gc.disable()  # nobody should have to wait for it

@@ -219,6 +219,46 @@ BAD: dict[str, tuple[Files, str]] = {
         {"tokenizer.json": tokenizer(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"})},
         "by a table (Precompiled), which is not served",
     ),
+    "the same, hidden": (
+        {
+            "tokenizer.json": tokenizer(
+                normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}
+            ).replace(b"Precompiled", rb"Precompil\u0065d")
+        },
+        "plain letters as escapes",
+    ),
+    "rules that multiply": (
+        {
+            "tokenizer.json": tokenizer(
+                normalizer={
+                    "type": "Sequence",
+                    "normalizers": [{"type": "Replace", "pattern": {"String": "e"}, "content": "e" * 1000}]
+                    * 4,
+                }
+            )
+        },
+        "1,000,000,000,000 times as long",
+    ),
+    "a rule that puts megabytes before a text": (
+        {"tokenizer.json": tokenizer(normalizer={"type": "Prepend", "prepend": "x" * 2_000_000})},
+        "a rule has 2,000,0",
+    ),
+    "ids put round a text without end": (
+        {
+            "tokenizer.json": tokenizer(
+                post_processor={
+                    "type": "TemplateProcessing",
+                    "single": [{"SpecialToken": {"id": "a", "type_id": 0}}] * 1000,
+                    "pair": [
+                        {"Sequence": {"id": "A", "type_id": 0}},
+                        {"Sequence": {"id": "B", "type_id": 1}},
+                    ],
+                    "special_tokens": {"a": {"id": "a", "ids": [0] * 20_000, "tokens": ["a"] * 20_000}},
+                }
+            )
+        },
+        "a rule has",
+    ),
     "a pattern that is none": (
         {
             "tokenizer.json": tokenizer(

@@ -62,6 +62,10 @@ BAD: dict[str, tuple[bytes, str]] = {
     "header in UTF-16": (build('{"a":1}'.encode("utf-16-le")), "it is not JSON"),
     "NUL in the header": (build(b'{"a\0":1}'), "it is not JSON"),
     "NUL after the header": (twice("}\0"), "it is not JSON"),
+    "a key twice, behind 60,000 others": (
+        build("{{{}}}".format(",".join(f'"{key}":0' for key in [*range(60_000), 59_999])).encode()),
+        "the key '59999' is there twice",
+    ),
     "two objects": (twice("}{}"), "it is not JSON"),
     "comma at the end": (twice(",}"), "it is not JSON"),
     "no closing brace": (twice(""), "it is not JSON"),

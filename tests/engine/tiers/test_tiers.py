@@ -219,6 +219,7 @@ def test_the_host_gives_up_the_oldest() -> None:
     for n in range(3):
         put(n)
     assert [host.has(0, chain) for chain in chains] == [False, True, True] and host.num_bytes == 16
+    assert len(host._coming) == 2, "what it gave up is waited for"
     host.load([(0, chains[1])])
     put(0)
     assert [host.has(0, chain) for chain in chains] == [True, True, False]
