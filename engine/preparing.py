@@ -25,7 +25,7 @@ from .fitting.model_facts import model_facts
 from .fitting.placement import place
 from .fitting.precision import Fit, fit
 from .formats import check_quantization
-from .models import ModelConfig, read_config
+from .models import ModelConfig, check_shapes, read_config
 from .running.give_back import share_one_heap, trim
 from .text.tokenizer import Tokenizer
 
@@ -60,6 +60,8 @@ def prepare(
     with open_checkpoint(path) as checkpoint:
         check_quantization(checkpoint.metadata, config.quantization)
         model = read_config(checkpoint)
+        if not model.borrowed:
+            check_shapes(checkpoint, model)
         device, ops = place(config, model, lambda: on_progress("card", 0.0))
         try:
             memory = MemoryFacts(device.memory_total, device.memory_available, device.unified)

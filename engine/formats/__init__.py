@@ -9,7 +9,7 @@ from __future__ import annotations
 from .costs import Cost, describe
 from .gguf import rope_rows
 from .huggingface import check_quantization
-from .loading import can_be_cut, to_tensor, to_vector, to_weight
+from .loading import can_be_cut, check_vector, check_weight, to_tensor, to_vector, to_weight
 from .quantize import QUANTIZERS, quantize
 from .stored import FLOATS
 
@@ -19,6 +19,8 @@ __all__ = [
     "QUANTIZERS",
     "can_be_cut",
     "check_quantization",
+    "check_vector",
+    "check_weight",
     "describe",
     "quantize",
     "rope_rows",

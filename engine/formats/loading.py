@@ -12,7 +12,7 @@ from torch import Tensor
 
 from kernels import Weight
 
-from ..checkpoints import Checkpoint
+from ..checkpoints import Checkpoint, TensorInfo
 from ..errors import BadCheckpoint
 from . import gguf, huggingface
 from .numbers import TORCH_TYPES, finite, sound
@@ -39,6 +39,21 @@ def to_weight(
     return gguf.to_matrix(picked, info.type, (len(picked), shape[1]))
 
 
+def check_weight(
+    checkpoint: Checkpoint,
+    name: str,
+    shape: tuple[int, int],
+    rows: np.ndarray | None = None,
+    expert: int | None = None,
+) -> None:
+    """Whether a plain matrix has the sizes that to_weight will want; what a quantized one is made of, is seen
+    when it is read.
+    """
+    stored = Stored(checkpoint, name, shape, rows, expert)
+    if stored.has(".weight"):
+        stored.check(".weight", (), (stored.num_rows, shape[1]))
+
+
 def can_be_cut(checkpoint: Checkpoint, name: str) -> bool:
     """Whether some rows of a matrix can be had without reading all: they lie one after another, with all that
     belongs to them.
@@ -55,6 +70,16 @@ def to_vector(
     expert: int | None = None,
 ) -> Tensor:
     """A norm's gain or a bias as float32, by its full name. `rows`, `expert`: see to_weight."""
+    info = check_vector(checkpoint, name, size, rows, expert)
+    raw = checkpoint.raw(name) if expert is None else checkpoint.raw(name)[expert]
+    values = finite(torch.from_numpy(raw.copy()).view(TORCH_TYPES[info.type]).float(), f"values of {name}")
+    return values if rows is None else values[torch.from_numpy(rows)]
+
+
+def check_vector(
+    checkpoint: Checkpoint, name: str, size: int, rows: np.ndarray | None = None, expert: int | None = None
+) -> TensorInfo:
+    """The same without its values: it must be there, of floats, and long enough."""
     info = find(checkpoint, name, FLOATS)
     needed = size if rows is None else int(rows.max()) + 1
     *stack, length = info.shape
@@ -64,9 +89,7 @@ def to_vector(
         raise BadCheckpoint(
             f"{checkpoint.path.name}: tensor {name} is {list(info.shape)}, expected [{needed}]."
         )
-    raw = checkpoint.raw(name) if expert is None else checkpoint.raw(name)[expert]
-    values = finite(torch.from_numpy(raw.copy()).view(TORCH_TYPES[info.type]).float(), f"values of {name}")
-    return values if rows is None else values[torch.from_numpy(rows)]
+    return info
 
 
 def to_tensor(checkpoint: Checkpoint, name: str) -> Tensor:

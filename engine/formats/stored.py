@@ -45,7 +45,13 @@ class Stored:
     def raw(
         self, ending: str, types: tuple[str, ...], shape: tuple[int | None, ...]
     ) -> tuple[TensorInfo, np.ndarray]:
-        """A tensor's bytes in the file. It must have one of these types (none: any) and this shape (None: any
+        """A tensor's bytes in the file; see `check`."""
+        info = self.check(ending, types, shape)
+        raw = self.checkpoint.raw(info.name)
+        return info, raw if self.expert is None else raw[self.expert]
+
+    def check(self, ending: str, types: tuple[str, ...], shape: tuple[int | None, ...]) -> TensorInfo:
+        """A tensor without its bytes. It must have one of these types (none: any) and this shape (None: any
         size), which is that of one expert.
         """
         info = find(self.checkpoint, self.name + ending, types)
@@ -59,8 +65,7 @@ class Stored:
                 f"{self.checkpoint.path.name}: tensor {info.name} is {list(info.shape)}, expected "
                 f"[{expected}]{which}."
             )
-        raw = self.checkpoint.raw(info.name)
-        return info, raw if self.expert is None else raw[self.expert]
+        return info
 
     def tensor(self, ending: str, types: tuple[str, ...], shape: tuple[int | None, ...]) -> Tensor:
         """The same as a copy, of the type it has."""

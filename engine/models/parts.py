@@ -147,9 +147,12 @@ class Parts:
         """A part's bias; zeros where only its neighbours have one."""
         if part not in self.config.biased:
             return torch.zeros(size)
-        names = self.config.names
-        order = self.rope_order(part, size) if expert is None else self.turns(part, size)
+        names, order = self.config.names, self.bias_order(part, size, expert)
         return to_vector(self.checkpoint, names.bias(i, part, expert), size, order, names.stacked(expert))
+
+    def bias_order(self, part: str, size: int, expert: int | None) -> np.ndarray | None:
+        """Which stored values a bias is made of, if not all as they stand."""
+        return self.rope_order(part, size) if expert is None else self.turns(part, size)
 
     def rope_order(self, part: str, rows: int) -> np.ndarray | None:
         """Which stored row stands where, if the checkpoint's order is not Rope's."""
