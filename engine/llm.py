@@ -142,19 +142,19 @@ class LLM:
         """Start to answer, or to go on with a text. Raises BadRequest, PromptTooLong, TemplateError or
         EngineStopped.
         """
-        submitted = time.monotonic()
+        submitted, params = time.monotonic(), request.sampling
         if request.text is not None:
             prompt = text_prompt(self.tokenizer, request.text, request.suffix, self.context_length)
-            start, turn_ends = ReplyStart(prompt, 0, (), ""), ()
+            start, stops = ReplyStart(prompt, 0, (), ""), params.stop
         else:
             start = start_reply(self.tokenizer, request, partial(self.prompt, date=request.date))
-            turn_ends = self.renderer.turn_ends
-        params, longest = request.sampling, request.sampling.max_tokens
+            stops = (*params.stop, *self.renderer.turn_ends)
+        longest = params.max_tokens
         if request.shorten and longest and longest > self.context_length - len(start.prompt):
             longest = None  # up to the end of the context, which is sooner
         seed = params.seed if params.seed is not None else secrets.randbits(63)
         own = start.prompt[len(start.prompt) - start.num_own :]
-        detokenizer = Detokenizer(self.tokenizer, (*params.stop, *turn_ends), own)
+        detokenizer = Detokenizer(self.tokenizer, stops, own)
         job = Job(params, seed, detokenizer, submitted, self.tokenizer.fingerprint, num_given=start.num_own)
         if start.new_ids:
             job.answers.put(Delta(start.text, start.new_ids))

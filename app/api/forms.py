@@ -1,4 +1,7 @@
-"""The two forms that an answer has in the API: a message, or a bare text; whole, or part by part."""
+"""The two forms that an answer has in the API, a message or a bare text; each whole, or part by part.
+
+What a part says is taken from the engine as it comes; nothing is known here of events and streams.
+"""
 
 from __future__ import annotations
 

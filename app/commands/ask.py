@@ -5,6 +5,7 @@ There is no server, no page, and nothing is stored.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -60,6 +61,8 @@ def _collect(stream: Stream, echo: bool) -> tuple[str, Finish]:
             print(flush=True)
         if part.reason is FinishReason.ERROR:
             raise EngineError(part.error)
+        if echo and not "".join(texts).strip():
+            print("The model gave no words.", file=sys.stderr)
         return "".join(texts), part
     raise EngineError("The answer ended without saying why.")
 

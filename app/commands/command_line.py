@@ -50,7 +50,8 @@ QUANTIZATION: Option = (
     "--quantization",
     {
         "choices": QUANTIZATIONS,
-        "help": "what unquantized weights become when they are loaded; awq, gptq: what they must be already",
+        "help": "what unquantized weights become when they are loaded (on a processor none is int8 as well); "
+        "awq, gptq: what they must be already",
     },
 )
 VARIANT: Option = (

@@ -32,6 +32,7 @@ def bring_in(store: ModelStore, place: Path, found: Sequence[Found]) -> str:
 
     if not place.exists():
         raise ModelMissing(f"There is no file or folder {place}.")
+    place = _one_file(place)
     if store.own_file(known := store.resolve(str(place))):
         return known  # it was brought in before
     try:
@@ -59,6 +60,14 @@ def as_typed(text: str) -> Path:
     if len(text) > 2 and text[0] == text[-1] and text[0] in "\"'":
         text = text[1:-1]
     return Path(os.path.expanduser(text)).absolute()
+
+
+def _one_file(place: Path) -> Path:
+    """The GGUF file that is all there is in a folder, or what was given: so that both are one model."""
+    if place.is_dir() and not (place / "config.json").exists():
+        files = list(place.glob("*.[gG][gG][uU][fF]"))
+        return files[0] if len(files) == 1 else place
+    return place
 
 
 def _listed(store: ModelStore, place: Path, repo: str) -> str:

@@ -22,11 +22,15 @@ UNSERVED = {
 
 def open_checkpoint(path: Path) -> Checkpoint:
     """Raises BadCheckpoint or UnsupportedModel; nothing stays open then."""
-    if path.is_dir():
+    try:
+        is_there, is_file, is_folder = path.exists(), path.is_file(), path.is_dir()
+    except OSError as error:  # a name that no file can have
+        raise BadCheckpoint(f"There is no file or folder {str(path)[:80]}.") from error
+    if is_folder:
         return read_folder(path)
-    if not path.exists():
+    if not is_there:
         raise BadCheckpoint(f"There is no file or folder {path}.")
-    if not path.is_file():
+    if not is_file:
         raise BadCheckpoint(f"{path} is neither a file nor a folder.")
     if path.suffix.lower() in UNSERVED:
         raise UnsupportedModel(f"{path.name} cannot be used as it is. {UNSERVED[path.suffix.lower()]}.")

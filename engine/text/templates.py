@@ -85,7 +85,7 @@ class TemplateRenderer:
 
     def _render(self, turns: tuple[Turn, ...], date: str) -> str:
         messages = [{"role": role, "content": content} for role, content in turns]
-        request = {"messages": messages, "date": date}
+        request: dict[str, object] = {"messages": messages, "date": date}
         with self._lock:
             answer = json.loads(self._ask(_line(request)))
         if "text" not in answer:

@@ -24,6 +24,7 @@ ELSEWHERE = {
     "app/__main__.py": "commands print it",
     "ui/__main__.py": "commands print it",
     "app/api": "the API answers it to programs",
+    "engine/text/text_prompt.py": "only programs send a bare text",
     "app/access": "it is said before there is a page, or instead of one",
     "app/about/diagnostics.py": "it stands in the bundle for whoever helps",
     "app/models/catalogue_check.py": "`octavo models check` prints it",

@@ -55,6 +55,14 @@ def test_a_word_of_its_own_that_no_other_model_has(store: ModelStore, tiny: Path
     assert store.id_of(str(other)) == "tiny-3" and store.find("tiny-2").path == tiny
 
 
+def test_a_folder_with_nothing_but_a_file_is_that_file(store: ModelStore, tiny: Path, tmp_path: Path) -> None:
+    (folder := tmp_path / "folder").mkdir()
+    os.link(tiny, folder / "Tiny.gguf")
+    assert [bring_in(store, each, ()) for each in (folder, folder / "Tiny.gguf", folder)] == ["tiny-2"] * 3
+    os.link(tiny, folder / "two.gguf")
+    assert bring_in(store, folder / "two.gguf", ()) == "two"
+
+
 def test_what_can_t_be_used(store: ModelStore, tmp_path: Path) -> None:
     bad = tmp_path / "bad.gguf"
     for content, said in ((None, "There is no file or folder"), (b"no model", "^bad.gguf is not a GGUF")):

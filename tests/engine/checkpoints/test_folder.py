@@ -238,6 +238,9 @@ def test_files_that_are_not_opened_alone(tmp_path: Path, name: str, said: str) -
 def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(BadCheckpoint, match="There is no file or folder"):
         open_checkpoint(tmp_path / "none")
+    for name in ("x" * 300, "/".join(["x" * 200] * 30)):
+        with pytest.raises(BadCheckpoint, match="There is no file or folder"):
+            open_checkpoint(tmp_path / name)
 
 
 OPTIONAL = [

@@ -199,6 +199,14 @@ ARCHITECTURES = {
         "不支持用表（Precompiled）规范化文本的分词器。"
     ),
     "tokenizer.json is damaged": "tokenizer.json 已损坏",
+    "tokenizer.json is damaged: it spells plain letters as escapes.": (
+        "tokenizer.json 已损坏：它用转义符书写普通字母。"
+    ),
+    "tokenizer.json is damaged: a rule has {put} characters, and together they make a text {growth} times as "
+    "long; at most {most} and {factor} are taken.": (
+        "tokenizer.json 已损坏：一条规则有 {put} 个字符，合起来会使文本变长 {growth} 倍；"
+        "最多接受 {most} 和 {factor}。"
+    ),
     "tokenizer.json is damaged: {count} tokens have ids up to {most}.": (
         "tokenizer.json 已损坏：{count} 个 token 的编号最大为 {most}。"
     ),

@@ -126,6 +126,8 @@ ENGINE = {
     "layer {layer}, queries, keys and values": "第 {layer} 层的查询、键和值",
     "layer {layer}, feed-forward": "第 {layer} 层的前馈网络",
     "layer {layer}, experts": "第 {layer} 层的专家",
+    "layer {layer}, per-layer embedding": "第 {layer} 层的逐层嵌入",
+    "the per-layer embeddings": "逐层嵌入",
     "layer {layer}, {kind} attention": "第 {layer} 层的注意力（{kind}）",
     "The next token could not be chosen: {kind}: {why}.": "未能选出下一个 token：{kind}：{why}。",
     "a token could not be sampled": "未能采样 token",
