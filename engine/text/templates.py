@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock, Timer
 from time import monotonic
 
-from ..errors import TemplateError
+from ..errors import EngineStopped, TemplateError
 from .tokenizer import Tokenizer
 
 LIMIT_S = 2.0
@@ -59,7 +59,7 @@ class TemplateRenderer:
         self._setup = _line(setup)
         self._lock = Lock()
         self._worker: subprocess.Popen[bytes] | None = None
-        self._is_ready = False
+        self._is_ready = self._closed = False
         self._cached = lru_cache(CACHED_RENDERS)(self._render)
 
     @classmethod
@@ -79,8 +79,9 @@ class TemplateRenderer:
             self._started()
 
     def close(self) -> None:
-        """End the helper. A later render starts it again."""
+        """End the helper, for good."""
         with self._lock:
+            self._closed = True
             self._stop()
 
     def _render(self, turns: tuple[Turn, ...], date: str) -> str:
@@ -109,6 +110,8 @@ class TemplateRenderer:
         raise TemplateError("The model's chat template made the process that renders it fail.")
 
     def _started(self) -> subprocess.Popen[bytes]:
+        if self._closed:
+            raise EngineStopped("The model is no longer in memory.")
         if self._worker is None:
             environment = {key: os.environ[key] for key in KEPT_ENVIRONMENT if key in os.environ}
             self._worker = subprocess.Popen(

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine import TemplateError
+from engine import EngineStopped, TemplateError
 from engine.text.template_worker import environment
 from engine.text.templates import CHATML, MEMORY, TemplateRenderer
 from tests.engine.text import chat_templates
@@ -73,6 +73,15 @@ def test_what_transformers_offers_is_there() -> None:
     expected = '[{"role": "user", "content": "é<"}]gTrue{"a": 1}012<s></s>'
     assert renderer.render([("user", "é<")], TODAY) == expected
     renderer.close()
+
+
+def test_once_closed_it_starts_no_helper() -> None:
+    renderer = TemplateRenderer("{{ messages | length }}")
+    assert renderer.render([], TODAY) == "0"
+    renderer.close()
+    with pytest.raises(EngineStopped, match="no longer in memory"):
+        renderer.render([("user", "hello")], TODAY)
+    assert renderer._worker is None
 
 
 def test_the_date_is_the_given_one() -> None:

@@ -132,6 +132,7 @@ ENGINE = {
     "The next token could not be chosen: {kind}: {why}.": "未能选出下一个 token：{kind}：{why}。",
     "a token could not be sampled": "未能采样 token",
     # chat templates and tokenizers as they run
+    "The model is no longer in memory.": "模型已不在内存中。",
     "The model's chat template failed: {why}.": "模型的对话模板出错：{why}。",
     "The model's chat template takes no role.": "模型的对话模板不接受任何角色。",
     "The process that renders chat templates did not start.": "渲染对话模板的进程未能启动。",
