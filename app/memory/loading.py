@@ -100,13 +100,14 @@ def find_and_load(
     try:
         return load(models.find(chosen or settings.model, progress), settings, secret, progress)
     except Exception as error:
-        forget_frames(error)
         if isinstance(error, AppError | EngineError):
+            forget_frames(error)
             raise
         if isinstance(error, MemoryError):
             words = "The memory ran out while the model was loaded. Close other programs."
         else:
-            words = explain("The model could not be loaded", error)
+            words = explain("The model could not be loaded", error)  # with its frames, into the log
+        forget_frames(error)
         raise LoadFailed(words) from error
 
 

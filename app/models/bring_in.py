@@ -24,29 +24,29 @@ from .local_models import Found
 from .model_store import ModelStore, bytes_in
 
 
-def bring_in(store: ModelStore, place: Path, found: Sequence[Found]) -> str:
+def bring_in(store: ModelStore, given: Path, found: Sequence[Found]) -> str:
     """Its id, under which it can be used from now on. `found`: what is known of the files of other programs.
     Raises AppError if it can't be used.
     """
     from engine import inspect_checkpoint
 
-    if not place.exists():
-        raise ModelMissing(f"There is no file or folder {place}.")
-    place = _one_file(place)
+    if not given.exists():
+        raise ModelMissing(f"There is no file or folder {given}.")
+    place = _one_file(given)
     if store.own_file(known := store.resolve(str(place))):
         return known  # it was brought in before
     try:
         inside = inspect_checkpoint(place)
     except EngineError as error:
-        whole = str(error).startswith(place.name)  # it names the file itself
-        raise AppError(str(error) if whole else f"{place.name} can't be used: {error}") from error
+        whole = str(error).startswith(given.name)  # it names the file itself
+        raise AppError(str(error) if whole else f"{given.name} can't be used: {error}") from error
     if inside.problems:
-        raise AppError(f"{place.name} can't be used: {inside.problems[0]}")
+        raise AppError(f"{given.name} can't be used: {inside.problems[0]}")
     lies = next((each for each in found if each.path == place), None)
     if id := _listed(store, place, lies.repo if lies else ""):
         store.own.keep(id, path=str(place))
         return id
-    name = lies.name if lies else store.id_of(str(place))
+    name = lies.name if lies else store.id_of(str(given))
     id = _free_id(store, name)
     store.own.keep(id, path=str(place), name=name, parameters=inside.parameters)
     return id

@@ -252,6 +252,9 @@ def test_files_of_one_s_own_and_of_other_programs(
     theirs, mine = folder / "theirs.gguf", home / "mein Modell é.gguf"
     write_tiny_gguf(mine, context_length=8192)
     theirs.symlink_to(starter_model)
+    expect(page.locator("[data-section=own] ~ [data-section=catalogue]")).to_have_count(
+        1
+    )  # above the long list
     page.fill("#models-path", str(home / "nothing.gguf"))
     page.click("#models-bring")
     expect(page.get_by_role("alert").filter(has_text="There is no file or folder")).to_be_visible()

@@ -58,7 +58,7 @@ def test_a_word_of_its_own_that_no_other_model_has(store: ModelStore, tiny: Path
 def test_a_folder_with_nothing_but_a_file_is_that_file(store: ModelStore, tiny: Path, tmp_path: Path) -> None:
     (folder := tmp_path / "folder").mkdir()
     os.link(tiny, folder / "Tiny.gguf")
-    assert [bring_in(store, each, ()) for each in (folder, folder / "Tiny.gguf", folder)] == ["tiny-2"] * 3
+    assert [bring_in(store, each, ()) for each in (folder, folder / "Tiny.gguf", folder)] == ["folder"] * 3
     os.link(tiny, folder / "two.gguf")
     assert bring_in(store, folder / "two.gguf", ()) == "two"
 

@@ -18,10 +18,11 @@ const quota = el("meter", { class: "quota", hidden: true, min: 0, max: 1 });
 const sections = el("div", { class: "sections" });
 const bar = el("div", { class: "bar", role: "search" },
   el("label", { class: "search" }, icon("find"), box), searchButton);
+const own = bring();
 root.append(
   octavo.pageHead(w.models),
   el("div", { class: "leaf-body" },
-    bar, notice, problem, el("div", { class: "space" }, disk, quota), sections, bring(), gated()),
+    bar, notice, problem, el("div", { class: "space" }, disk, quota), sections, gated()),
 );
 
 function say(text, kind = "is-bad") {
@@ -73,7 +74,7 @@ const backButton = press(w.models_back, back, { class: "quiet back" });
 function bring() {
   const props = { type: "text", id: "models-path", spellcheck: "false", autocomplete: "off" };
   const path = el("input", { ...props, "aria-label": w.models_path, placeholder: w.models_path });
-  const told = el("p", { class: "told", role: "alert", hidden: true }); // here, for the page's head may be far
+  const told = el("p", { class: "told", role: "alert", hidden: true });
   const use = async () => {
     if (!path.value.trim() || button.disabled) return;
     button.disabled = told.hidden = true;
@@ -156,6 +157,7 @@ function draw() {
     const more = found.length ? [hint(w.models_found_text), ...found] : [];
     all.push(section("here", w.models_here, model.rows.filter((row) => isHere(row) && fits(row))));
     all.push({ name: "found", title: w.models_found, nodes: more });
+    if (!text) all.push({ name: "own", nodes: [own] }); // above the long list
     const others = model.rows.filter((row) => !isHere(row) && fits(row));
     const isBest = ({ id }) => id === model.proposal?.id;
     const bestFirst = [...others.filter(isBest), ...others.filter((row) => !isBest(row))];
@@ -172,7 +174,7 @@ function place(full) {
   const nodes = full.map(({ name, title, nodes: inside }) => {
     const node = sections.querySelector(`:scope > [data-section="${name}"]`)
       ?? el("section", { "data-section": name });
-    const heading = node.querySelector("h2") ?? (title ? el("h2", {}, title) : "");
+    const heading = node.querySelector(":scope > h2") ?? (title ? el("h2", {}, title) : "");
     const all = [heading, ...inside].filter(Boolean);
     if (!isSame(node, all)) put(node, all);
     return node;
