@@ -80,7 +80,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "models_minutes": ("{count} min", "{count} 分钟"),
     "models_hours": ("{count} h", "{count} 小时"),
     # the disk
-    "models_disk": ("Models take {models}; {free} are free.", "模型占用 {models}，剩余 {free}。"),
+    "models_disk": ("Models take {models} of the disk; {free} of it are free.", "模型占用磁盘 {models}，磁盘剩余 {free}。"),
     "models_quota": ("They may take {quota}.", "上限 {quota}。"),
     "models_packed": ("{packed} more make them load quicker.", "另有 {packed} 用于加快加载。"),
     "models_freed": ("{size} are free again.", "已释放 {size}。"),
