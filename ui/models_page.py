@@ -47,7 +47,7 @@ class ModelsPage:
             "seen": seen,
             "downloads": downloads,
             "runtime": dataclasses.asdict(self.runtime.status()),
-            "disk": dataclasses.asdict(self.library.disk()),
+            "disk": {**dataclasses.asdict(disk := self.library.disk()), "room": disk.room},
             "token": self.library.token.place,
             "offline": self.library.hub.offline,
         }

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from app.models.disk import SPARE, DiskUse
 from app.models.first_run import Proposal
 from app.models.library import Library
 from app.settings import Settings
@@ -147,6 +148,14 @@ def test_of_what_is_too_large_the_smallest_is_shown(page: Page, library: Library
     expect(card.get_by_role("combobox")).to_have_value(least.key)
     assert least.reason.split(" needs ")[1].split(";")[0] in card.inner_text()
     expect(card.locator('[data-do="start"]')).to_have_class("quiet")
+
+
+def test_what_the_disk_has_no_room_for_is_said(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Library, "disk", lambda self: DiskUse(0, 0, SPARE + 200_000_000, 0))
+    expect(model(page, "qwen2.5-coder-1.5b")).to_contain_text(
+        "larger than the 200 MB that may still be downloaded"
+    )
+    expect(model(page, "smollm2-135m")).not_to_contain_text("still be downloaded")
 
 
 def test_from_the_hub_s_search_to_an_answer_and_the_bin(page: Page, served: Served, hub: FakeHub) -> None:

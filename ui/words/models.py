@@ -80,7 +80,14 @@ WORDS: dict[str, tuple[str, str]] = {
     "models_minutes": ("{count} min", "{count} 分钟"),
     "models_hours": ("{count} h", "{count} 小时"),
     # the disk
-    "models_disk": ("Models take {models} of the disk; {free} of it are free.", "模型占用磁盘 {models}，磁盘剩余 {free}。"),
+    "models_disk": (
+        "Models take {models} of the disk; {free} of it are free.",
+        "模型占用磁盘 {models}，磁盘剩余 {free}。",
+    ),
+    "models_no_room": (
+        "It is larger than the {room} that may still be downloaded.",
+        "它超过了还可下载的 {room}。",
+    ),
     "models_quota": ("They may take {quota}.", "上限 {quota}。"),
     "models_packed": ("{packed} more make them load quicker.", "另有 {packed} 用于加快加载。"),
     "models_freed": ("{size} are free again.", "已释放 {size}。"),

@@ -101,7 +101,8 @@ function card(row, state, redraw, act, before) {
   const memory = answers(variant, state.runtime);
   const { id: bestId, format, reason: whyBest } = state.proposal;
   const isBest = bestId === row.id && format === variant.format;
-  const sign = JSON.stringify([row, isBest && whyBest, variant.key, download?.state, memory[0]]);
+  const isShort = !download && !variant.here && variant.bytes > state.disk.room; // it would be refused
+  const sign = JSON.stringify([row, isBest && whyBest, variant.key, download?.state, memory[0], isShort]);
   if (before?.sign === sign) {
     before.move(download, memory);
     return before;
@@ -110,7 +111,8 @@ function card(row, state, redraw, act, before) {
   const reason = octavo.said((isBest && whyBest) || variant.reason || row.reason);
   const mark = el("span", { class: "mark-here" });
   const where = variant.yours ? fill(w.models_yours, { path: variant.source }) : "";
-  const why = [reason, where].filter(Boolean).join(" ");
+  const full = isShort ? fill(w.models_no_room, { room: bytes(Math.max(0, state.disk.room)) }) : "";
+  const why = [reason, full, where].filter(Boolean).join(" ");
   const gated = el("span", { class: "badge gated", title: w.models_gated_why }, w.models_gated);
   const head = el("header", {}, el("h3", { id: `${id}-name` }, row.name));
   if (isBest) head.append(badge("best", reason, `${id}-why`));
