@@ -30,7 +30,7 @@ COMPUTE = ("torch", "numba", "llvmlite")  # another version may round in another
 def swap_space(config: EngineConfig, memory: MemoryFacts, host_available: int) -> int:
     """Bytes of the host tier: 0 where the device's memory is the machine's, a block would only move."""
     if config.swap_space is not None:
-        return config.swap_space
+        return min(config.swap_space, host_available)
     return 0 if memory.unified else min(MOST_HOST, host_available // HOST_SHARE)
 
 

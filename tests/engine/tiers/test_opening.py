@@ -24,6 +24,7 @@ FACTS = ModelFacts("name", "print", 2048, (), 0, 0, 0, 16, "numba, int4", "float
         (None, False, 64 * GIB, 4 * GIB),
         (5, True, 64 * GIB, 5),
         (0, False, 64 * GIB, 0),
+        (10**15, False, 64 * GIB, 64 * GIB),  # no more than there is
     ],
 )
 def test_swap_space(asked: int | None, unified: bool, available: int, got: int) -> None:
