@@ -226,7 +226,7 @@ class Runtime:
             self._chosen = self._models.resolve(self._chosen)  # of which nothing may have been here before
             if rota.model is None and not rota.line.wants(self._chosen):
                 rota.status = rota.stands(self._chosen, "loading", LOADING, rota.status.progress)
-                rota.enter(self._chosen)
+                rota.enter(self._chosen, is_choice=True)
             rota.start()
 
     def check(self, chosen: str) -> None:
@@ -246,7 +246,7 @@ class Runtime:
         """Let go of the model when the answers that run have ended; it comes back with the next message."""
         with self._rota.changed:
             if self._rota.model is not None:
-                self._rota.enter("")
+                self._rota.enter("", is_choice=True)
 
     def adopt(self, settings: Settings) -> None:
         """Follow new settings: how long a model stays and what stays free at once, all else from the next

@@ -96,12 +96,12 @@ def _load(data: bytes) -> tokenizers.Tokenizer:
 def _check_growth(loaded: tokenizers.Tokenizer) -> None:
     """A few rules could make gigabytes of a sentence."""
     rules = _parts(_state(loaded.normalizer)) + _parts(_state(loaded.pre_tokenizer))
-    growth = math.prod(max(1, len(rule.get("content", ""))) for rule in rules)
+    growth = math.prod(map(_growth, rules))
     put = max(len(json.dumps(part)) for part in (*rules, _state(loaded.post_processor)))
     if growth > MOST_GROWTH or put > MOST_PUT:
         raise BadCheckpoint(
             f"tokenizer.json is damaged: a rule has {put:,} characters, and together they make a text "
-            f"{growth:,} times as long; at most {MOST_PUT:,} and {MOST_GROWTH} are taken."
+            f"{growth:,.0f} times as long; at most {MOST_PUT:,} and {MOST_GROWTH} are taken."
         )
 
 
@@ -121,6 +121,13 @@ def _tokens(loaded: tokenizers.Tokenizer) -> tuple[list[str], list[int]]:
     for index, added in loaded.get_added_tokens_decoder().items():
         types[index] = CONTROL if added.special else USER_DEFINED
     return tokens, types
+
+
+def _growth(rule: dict[str, Any]) -> float:
+    """How many times as long a text may become by it."""
+    pattern = rule.get("pattern")
+    found = pattern.get("String", "") if isinstance(pattern, dict) else ""
+    return max(1.0, len(rule.get("content", "")) / max(1, len(found)))
 
 
 # Part of the rules -> what puts a space before a text: the key that says so, its value that does not.

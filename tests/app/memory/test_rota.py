@@ -227,6 +227,31 @@ def test_a_choice_can_be_taken_back(shelf: Shelf, runtime: Runtime) -> None:
     assert shelf.loaded == ["verso"] and not runtime._rota.line
 
 
+def test_a_choice_can_be_taken_back_while_a_model_loads(shelf: Shelf) -> None:
+    gates = {"verso": threading.Event(), "recto": threading.Event()}
+
+    def load(file: ModelFile, *_: object) -> FakeModel:
+        assert gates[file.name].wait(PATIENCE_S)
+        return shelf.load(file, settings)
+
+    settings = Settings(shelf.home, model=shelf.path("verso"))
+    runtime = Runtime(settings, ModelStore(shelf.home, read_catalogue()), b"", load)
+    runtime.start()
+    until(runtime, "loading")
+    runtime.load(shelf.path("recto"))
+    runtime.load(shelf.path("verso"))
+    gates["verso"].set()
+    until(runtime, "ready")
+    assert runtime.status().next == "" and not runtime._rota.line and shelf.loaded == ["verso"]
+    running = runtime.submit(HELLO)
+    runtime.unload()
+    runtime.load(shelf.path("verso"))  # it is wanted after all
+    shelf.models[0].next_stream().finish()
+    list(running)
+    assert not runtime._rota.line and not shelf.models[0].closed
+    runtime.close()
+
+
 def test_unload_and_back_with_the_next_message(shelf: Shelf, runtime: Runtime) -> None:
     running = runtime.submit(HELLO)
     runtime.unload()
