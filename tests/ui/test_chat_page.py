@@ -160,6 +160,9 @@ def test_copies_are_exact(served: Served, new_profile: NewProfile) -> None:
     stream.write(CODE)
     stream.finish()
     expect(page.locator("#talk .figures").last).to_contain_text("tokens/s")
+    expect(
+        page.locator("#talk .bot-row [data-tool=again]")
+    ).to_be_visible()  # its tools are not drawn anew now
     clipboard = "navigator.clipboard.readText()"
     page.locator("#talk .bot-row [data-tool=copy]").click()
     expect(page.locator("#talk .bot-row [data-tool=copy] path")).to_have_attribute("d", "M5 13l4 4L19 7")
