@@ -38,7 +38,11 @@ if TYPE_CHECKING:
         choose_variant as choose_variant,
         not_served as not_served,
     )
-    from .fitting.device import detect as detect, read_speed as read_speed
+    from .fitting.device import (
+        detect as detect,
+        detect_processor as detect_processor,
+        read_speed as read_speed,
+    )
     from .fitting.inventory import Tensors as Tensors
     from .fitting.memory_plan import KindFacts as KindFacts, MemoryPlan as MemoryPlan, in_words as in_words
     from .inspection import (
@@ -89,7 +93,7 @@ _NAMES = {
     "fitting.abilities": "DeviceFacts",
     "fitting.borrowed": "BORROWED can_borrow",
     "fitting.choice": "FORMATS USABLE Choice Fit ModelShape choose_variant not_served",
-    "fitting.device": "detect read_speed",
+    "fitting.device": "detect detect_processor read_speed",
     "inspection": "Inspection inspect_checkpoint shape_of",
     "fitting.inventory": "Tensors",
     "llm": "LLM",

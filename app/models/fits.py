@@ -24,6 +24,7 @@ from engine import (
     ModelShape,
     choose_variant,
     detect,
+    detect_processor,
     read_speed,
 )
 
@@ -64,7 +65,7 @@ class Machine:
 
     def device_for(self, borrowed: bool) -> DeviceFacts:
         """The same for one model: what transformers' code computes runs on the processor."""
-        return detect(served=()) if borrowed else self.device()
+        return detect_processor() if borrowed else self.device()
 
     def speed(self) -> float:
         """Bytes a second, read from memory."""

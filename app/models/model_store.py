@@ -88,10 +88,12 @@ class ModelStore:
     def ready(self) -> list[str]:
         """The ids of all that can be loaded, as far as that is known without reading files."""
         own = [id for id in self.own.entries() if (path := self.own_file(id)) and _is_there(path)]
-        wheels = [model for model in self.catalogue.models if model.fetched and self.place(model).is_file()]
-        sound = [model for model in wheels if self.state(model) in ("ready", "unverified")]
-        fetched = [key(model.id, model.fetched.format) for model in sound if model.fetched]
-        return list(dict.fromkeys([*own, *fetched, *(each.key for each in self.installed() if each.whole)]))
+        wheels = [
+            key(model.id, model.fetched.format)
+            for model in self.catalogue.models
+            if model.fetched and self.place(model).is_file() and self.state(model) in ("ready", "unverified")
+        ]
+        return list(dict.fromkeys([*own, *wheels, *(each.key for each in self.installed() if each.whole)]))
 
     def id_of(self, chosen: str) -> str:
         """What is stored of who answered: its id; of a file that has none the name, without where it lies."""

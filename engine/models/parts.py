@@ -57,7 +57,7 @@ class Parts:
     def norm(self, name: str, size: int, scale: float = 1.0) -> Norm:
         """An RMSNorm; `scale` multiplies what comes out of it."""
         offset = self.config.family.gain_offset if self.config.names.source == "hf" else 0.0
-        gain = to_vector(self.checkpoint, f"{name}.weight", size) + offset
+        gain = self.floats(f"{name}.weight", size) + offset
         return Norm((gain * scale).to(self.ops.device), self.config.rms_eps)
 
     def plain_norm(self, size: int) -> Norm:
@@ -66,7 +66,13 @@ class Parts:
 
     def vector(self, i: int, part: str, size: int) -> Tensor:
         """A part of layer `i` that is no matrix."""
-        return to_vector(self.checkpoint, self.config.names.vector(i, part), size)
+        return self.floats(self.config.names.vector(i, part), size)
+
+    def floats(
+        self, name: str, size: int, rows: np.ndarray | None = None, expert: int | None = None
+    ) -> Tensor:
+        """A vector of the checkpoint, by its full name."""
+        return to_vector(self.checkpoint, name, size, rows, expert)
 
     def pack(
         self, i: int, parts: Sequence[str], rows: Sequence[int], width: int, gated: bool = False
@@ -147,12 +153,9 @@ class Parts:
         """A part's bias; zeros where only its neighbours have one."""
         if part not in self.config.biased:
             return torch.zeros(size)
-        names, order = self.config.names, self.bias_order(part, size, expert)
-        return to_vector(self.checkpoint, names.bias(i, part, expert), size, order, names.stacked(expert))
-
-    def bias_order(self, part: str, size: int, expert: int | None) -> np.ndarray | None:
-        """Which stored values a bias is made of, if not all as they stand."""
-        return self.rope_order(part, size) if expert is None else self.turns(part, size)
+        names = self.config.names
+        order = self.rope_order(part, size) if expert is None else self.turns(part, size)
+        return self.floats(names.bias(i, part, expert), size, order, names.stacked(expert))
 
     def rope_order(self, part: str, rows: int) -> np.ndarray | None:
         """Which stored row stands where, if the checkpoint's order is not Rope's."""

@@ -4,14 +4,11 @@ fit its own description costs nothing then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-
-from kernels import Norm
 
 from ..checkpoints import Checkpoint
 from ..formats import check_vector, check_weight
@@ -48,9 +45,6 @@ class _Walk(Loader):
     def __init__(self, checkpoint: Checkpoint, config: ModelConfig) -> None:
         super().__init__(checkpoint, config, _NoOps(), "none", None)  # type: ignore[arg-type]
 
-    def kept(self, key: str, pack: Callable[[], Any]) -> Any:
-        return pack()
-
     def matrix(
         self,
         name: str,
@@ -65,17 +59,8 @@ class _Walk(Loader):
         if self.config.names.joined != "turns":  # else they lie otherwise
             self.weight(i, part, shape, self.turns(part, shape[0]), expert)
 
-    def norm(self, name: str, size: int, scale: float = 1.0) -> Norm:
-        check_vector(self.checkpoint, f"{name}.weight", size)
-        return self.plain_norm(1)
-
-    def vector(self, i: int, part: str, size: int) -> Tensor:
-        check_vector(self.checkpoint, self.config.names.vector(i, part), size)
+    def floats(
+        self, name: str, size: int, rows: np.ndarray | None = None, expert: int | None = None
+    ) -> Tensor:
+        check_vector(self.checkpoint, name, size, rows, expert)
         return torch.zeros(size)
-
-    def bias(self, i: int, part: str, size: int, expert: int | None = None) -> Tensor:
-        if part in self.config.biased:
-            names, order = self.config.names, self.bias_order(part, size, expert)
-            name, which = names.bias(i, part, expert), names.stacked(expert)
-            check_vector(self.checkpoint, name, size, order, which)
-        return torch.zeros(1)

@@ -80,6 +80,11 @@ def build_prompt(
         else:
             for n, part in enumerate(_CONTROL_MARK.split(text)):  # text and ids of controls by turns
                 add(tokenizer.text_of(int(part)) if n % 2 else part, special=n % 2 == 0)
+    return with_bos(tokenizer, ids)
+
+
+def with_bos(tokenizer: Tokenizer, ids: list[int]) -> list[int]:
+    """A prompt's ids behind the begin token, where the model wants one; it may be written out already."""
     if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
         ids.insert(0, tokenizer.bos_id)
     return ids

@@ -7,7 +7,7 @@ A hole is written as models of code were taught it: what stands before, what sta
 from __future__ import annotations
 
 from ..errors import BadRequest
-from .prompt import check_hope, check_size
+from .prompt import check_hope, check_size, with_bos
 from .tokenizer import Tokenizer
 
 # before, after, middle
@@ -28,12 +28,11 @@ def text_prompt(tokenizer: Tokenizer, text: str, suffix: str | None, limit: int)
     if suffix is None and not text.strip():
         raise BadRequest("The prompt is empty.")
     pieces = [(text, True)] if suffix is None else _around(tokenizer, text, suffix)
-    ids = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
+    ids: list[int] = []
     for piece, special in pieces:
         check_hope(tokenizer, piece, special, limit, len(ids))
-        found = tokenizer.encode(piece, special, ids[-1] if ids else None)
-        ids += found[1:] if ids == found[:1] == [tokenizer.bos_id] else found  # it may be written out
-    return ids
+        ids += tokenizer.encode(piece, special, ids[-1] if ids else None)
+    return with_bos(tokenizer, ids)
 
 
 def _around(tokenizer: Tokenizer, text: str, suffix: str) -> list[tuple[str, bool]]:
