@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from engine import BadRequest, PromptTooLong
+from engine.text.prompt import with_bos
 from engine.text.text_prompt import MARKS, text_prompt
 from engine.text.tokenizer import Tokenizer
+from tests.engine.text.test_vocabulary_json import tokenizer_of as json_tokenizer
 from tests.engine.text.vocabularies import tiny_metadata, tiny_tokenizer, tokenizer_of
+from tests.tiny_tokenizers import KINDS
 
 
 def with_marks(kind: str, marks: tuple[str, ...]) -> Tokenizer:
@@ -26,6 +29,14 @@ def test_a_text_is_itself(kind: str) -> None:
     assert ids == bos + tokenizer.encode(text, special=True, before=bos[0] if bos else None)
     (end,) = tokenizer.encode("<|im_end|>", special=True)
     assert end in ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_text_begins_as_a_prompt_does(kind: str) -> None:
+    """With the space that some put before a text there, behind the begin token or without one."""
+    tokenizer = json_tokenizer(kind)
+    plain = tokenizer.encode("blue sky", special=True)
+    assert text_prompt(tokenizer, "blue sky", None, 100) == with_bos(tokenizer, [*plain])
 
 
 def test_a_bos_that_is_written_out_is_not_put_twice() -> None:
